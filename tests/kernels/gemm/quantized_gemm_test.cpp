@@ -22,14 +22,17 @@ std::vector<QuantizedGemmCase> cases() {
       all.push_back({form, 8712, 256});  // more rows than 132 multiprocessors have 64 of
     }
   }
-  // Four parts of k, whose blocks meet; and so many rows that blocks of 256 fill 132
-  // multiprocessors.
+  // Four parts of k, whose blocks meet; so many rows that blocks of 256 fill 132 multiprocessors;
+  // and several parts of k in the same block, of 128 rows and of 256.
+  constexpr QuantForm kE4m3{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3};
   for (const QuantForm& form :
-       {QuantForm{4, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128},
-        QuantForm{8, GroupScale::kFloatOfRow, 1, CodeTable::kE4m3}}) {
+       {QuantForm{4, GroupScale::kHalf, 32}, QuantForm{4, GroupScale::kHalfAndZero, 128}, kE4m3}) {
     all.push_back({form, 520, 5120});
     all.push_back({form, 28680, 256});
+    all.push_back({form, 8712, 1280});
   }
+  all.push_back({kE4m3, 28680, 1280});
+  all.push_back({kE4m3, 8712, 5120});
   return all;
 }
 
@@ -108,6 +111,20 @@ TEST_P(QuantizedGemm, RowsAreBitEqualForEveryCount) {
                         {2, 8, 9, 16, 17, 32, 64, 128, 129, 512});
 }
 
+// Nothing is stored, and what was on its way when the kernel ended spoils no later product.
+TEST_P(QuantizedGemm, NoLiveRowsLeaveTheOutputAlone) {
+  const void* weight = pack_quantized(WeightOrder::kPlain);
+  for (const int max_rows : {1, 16, 32, 64, 130}) {
+    const void* x = random_x(max_rows, 7);
+    const std::vector<float> before = multiply(x, weight, max_rows, max_rows);
+    const std::vector<float> none = multiply(x, weight, 0, max_rows);
+    std::vector<uint8_t> bytes(none.size() * sizeof(float));
+    std::memcpy(bytes.data(), none.data(), bytes.size());
+    expect_marked(bytes, 0);
+    ASSERT_EQ(multiply(x, weight, max_rows, max_rows), before) << max_rows;
+  }
+}
+
 TEST_P(QuantizedGemm, GatesItsOwnProducts) {
   const void* plain = pack_quantized(WeightOrder::kPlain);
   const void* pairs = pack_quantized(WeightOrder::kGateUp);
@@ -144,7 +161,8 @@ std::string name_of(const testing::TestParamInfo<QuantizedGemmCase>& test) {
   const QuantForm& form = test.param.form;
   return "b" + std::to_string(form.bits) + "_s" + std::to_string(int(form.scale)) + "_g" +
          std::to_string(form.group) + "_t" + std::to_string(int(form.table)) +
-         (form.powers ? "p" : "") + "_n" + std::to_string(test.param.n);
+         (form.powers ? "p" : "") + "_n" + std::to_string(test.param.n) + "_k" +
+         std::to_string(test.param.k);
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, QuantizedGemm, testing::ValuesIn(cases()), name_of);

@@ -124,14 +124,14 @@ __device__ inline void load_codes(uint32_t (&words)[Words], const uint8_t* unit)
   }
 }
 
-// What scales the codes of a unit. kGroup: k of a part, whose sum is multiplied by
-// scale(scales, group, row) and added to the sums of the parts before; 0: parts of
-// part_units are only added.
+// What scales the codes of a unit. kScalesUnits: a unit is a part, whose sum is multiplied by
+// scale(scales, row) and added to the sums of the parts before; otherwise parts of part_units are
+// only added.
 // base(scales, i): what Codes::widen wants, a Base, for the i-th of kBases equal ranges of k, of
 // row lane / 4.
 struct NoScales {
   using Base = uint32_t;
-  static constexpr int kGroup = 0;
+  static constexpr bool kScalesUnits = false;
   static constexpr int kScaleBytes = 0;
   static constexpr int kBases = 1;
   __device__ static uint32_t base(const uint8_t*, int) { return 0; }
@@ -144,9 +144,9 @@ struct Fp8Form : NoScales {
 // Eight floats.
 struct Fp8By128Form : NoScales {
   using Codes = E4m3Codes;
-  static constexpr int kGroup = 128;
+  static constexpr bool kScalesUnits = true;
   static constexpr int kScaleBytes = 32;
-  __device__ static float scale(const uint8_t* scales, int, int row) {
+  __device__ static float scale(const uint8_t* scales, int row) {
     return reinterpret_cast<const float*>(scales)[row];
   }
 };
@@ -178,30 +178,21 @@ struct Nvfp4Form : NoScales {
   }
 };
 
-// Row scales are kSmallRowScale.
-template <class Codes_, int Bits, int Group, bool HasZeros>
-struct IntForm {
-  using Codes = UintCodes<Codes_>;
-  using Base = IntBase;
-  struct Scales : IntScales<Bits, Group, HasZeros> {
-    __device__ void load(const uint8_t* scales) {
-      IntScales<Bits, Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
-    }
-    __device__ Base base(int i) const { return this->template base_of<DevicePairs>(i); }
-  };
+// The scales of integers, of a lane's row.
+template <int Bits, int Group, bool HasZeros>
+struct LaneIntScales : IntScales<Bits, Group, HasZeros> {
   static constexpr bool kHasZeros = HasZeros;
-  static constexpr int kGroup = 0;
-  static constexpr int kScaleBytes = Scales::kBytes;
-  static constexpr int kBases = Scales::kBases;
-  __device__ static Base base(const uint8_t* scales, int i) {
-    Scales own;
-    own.load(scales);
-    return own.base(i);
+  __device__ void load(const uint8_t* scales) {
+    IntScales<Bits, Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
   }
+  __device__ IntBase base(int i) const { return this->template base_of<DevicePairs>(i); }
 };
+
+// Row scales are kSmallRowScale.
 template <int Group, bool HasZeros>
-using Int4Form = IntForm<Int4Codes<HasZeros>, 4, Group, HasZeros>;
-using Int8Form = IntForm<Int8Codes, 8, 32, false>;
+using Int4Form =
+    LoadedForm<UintCodes<Int4Codes<HasZeros>>, LaneIntScales<4, Group, HasZeros>, IntBase>;
+using Int8Form = LoadedForm<UintCodes<Int8Codes>, LaneIntScales<8, 32, false>, IntBase>;
 
 // What a lane keeps of the bases of a unit until it widens codes.
 template <class Form>
@@ -215,11 +206,8 @@ struct KeptBases {
   __device__ uint32_t base(int i) const { return bases[i]; }
   __device__ uint32_t last_read() const { return Form::kBases > 1 ? bases[Form::kBases - 1] : 0; }
 };
-template <class Codes, class Scales>
-struct KeptBases<BlockForm<Codes, Scales>> : Scales {};
-template <class Codes, int Bits, int Group, bool HasZeros>
-struct KeptBases<IntForm<Codes, Bits, Group, HasZeros>>
-    : IntForm<Codes, Bits, Group, HasZeros>::Scales {};
+template <class Codes, class Scales, class Base>
+struct KeptBases<LoadedForm<Codes, Scales, Base>> : Scales {};
 // Eight bytes become pairs when they are needed.
 template <>
 struct KeptBases<Nvfp4Form> {

@@ -97,13 +97,13 @@ struct Iq4Codes : SuperCodes<4> {
   }
 };
 
-// A form as of dequant_codes.cuh, without scales of sums.
-template <class Codes_, class Scales_>
-struct BlockForm {
+// A form as of dequant_codes.cuh, whose bases are those of Scales.
+template <class Codes_, class Scales_, class Base_>
+struct LoadedForm {
   using Codes = Codes_;
   using Scales = Scales_;
-  using Base = ScaleAndOffset;
-  static constexpr int kGroup = 0;
+  using Base = Base_;
+  static constexpr bool kScalesUnits = false;
   static constexpr int kScaleBytes = Scales::kBytes;
   static constexpr int kBases = Scales::kBases;
   __device__ static Base base(const uint8_t* scales, int i) {
@@ -112,6 +112,8 @@ struct BlockForm {
     return own.base(i);
   }
 };
+template <class Codes, class Scales>
+using BlockForm = LoadedForm<Codes, Scales, ScaleAndOffset>;
 
 // x of 6 bits is 128 + code.
 using Q2KForm = BlockForm<SuperCodes<2>, SuperScales<8, true, 0>>;

@@ -32,21 +32,19 @@ template <class Form, class Shape>
 struct DequantManyWarp {
   using Codes = typename Form::Codes;
   static constexpr int kHalf = Shape::kRows / 2;
-  static constexpr int kParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
-  static constexpr int kSteps = 8 / kParts;  // of a part
   // Whether products of a part begin while those of the part before are under way.
-  static constexpr bool kTwoParts = Form::kGroup == kUnitK && Shape::kRows <= 64;
+  static constexpr bool kTwoParts = Form::kScalesUnits && Shape::kRows <= 64;
   static constexpr int kProducts = kTwoParts ? 2 : 1;
 
   struct Operands {
     uint32_t a[8][4];
-    float scales[kParts][2];
+    float scales[2];
   };
 
   float sums[kHalf] = {};
   float products[kProducts][kHalf];
   Operands units[2];
-  int part_end = 0;  // of the part under way, without scales of groups
+  int part_end = 0;  // of the part under way, without scales of units
 
   // low: the unit of the warp's first 8 rows; those of the others `stride` bytes behind.
   __device__ static void widen(Operands& to, const uint8_t* low, int stride = kUnitBytes<Form>) {
@@ -67,22 +65,17 @@ struct DequantManyWarp {
         to.a[step][i] = b[0];
         to.a[step][i + 2] = b[1];
       }
-      if constexpr (Form::kGroup != 0) {
-#pragma unroll
-        for (int p = 0; p < kParts; ++p) to.scales[p][i] = Form::scale(scales, p, row);
-      }
+      if constexpr (Form::kScalesUnits) to.scales[i] = Form::scale(scales, row);
     }
   }
 
-  // Starts the products of a part.
-  template <int Part>
+  // Starts the products of a unit.
   __device__ static void start(float (&c)[kHalf], const Operands& unit, uint32_t x, bool add) {
     wgmma_fence();
 #pragma unroll
-    for (int step = Part * kSteps; step < (Part + 1) * kSteps; ++step) {
+    for (int step = 0; step < 8; ++step) {
       const uint64_t of_x = swizzled_operand(x + step / 4 * Shape::kAtomX, kAtomBytes);
-      wgmma_registers<Shape::kRows>(c, unit.a[step], of_x + step % 4 * 2,
-                                    add || step > Part * kSteps);
+      wgmma_registers<Shape::kRows>(c, unit.a[step], of_x + step % 4 * 2, add || step > 0);
     }
     wgmma_commit();
   }
@@ -92,12 +85,12 @@ struct DequantManyWarp {
     for (int i = 0; i < kHalf; ++i) sums[i] = fmaf(scale[i / 2 % 2], part[i], sums[i]);
   }
 
-  // Without scales of groups: a unit of a part of several. between() as of run_part.
+  // Without scales of units: a unit of a part of several. between() as of run_part.
   template <int Place, class Between>
   __device__ void run_link(uint32_t x, int unit, int units_in_all, const Between& between) {
     const int begin = part_end;
     if (unit == begin) part_end += part_units(units_in_all);
-    start<0>(products[0], units[Place], x, unit != begin);
+    start(products[0], units[Place], x, unit != begin);
     wgmma_wait<1>();
     between();
     if (unit + 1 < part_end && unit + 1 < units_in_all) return;
@@ -107,45 +100,34 @@ struct DequantManyWarp {
     for (int i = 0; i < kHalf; ++i) sums[i] = __fadd_rn(sums[i], products[0][i]);
   }
 
-  // Part `Part` of the unit in units[Place]. between(): once no products but those of this part are
-  // under way, whose operands stay.
-  template <int Place, int Part, class Between>
+  // The unit in units[Place], which is a part. between(): once no products but those of this part
+  // are under way, whose operands stay.
+  template <int Place, class Between>
   __device__ void run_part(uint32_t x, bool first, const Between& between) {
     if constexpr (kTwoParts) {
-      start<0>(products[Place], units[Place], x, false);
+      start(products[Place], units[Place], x, false);
       if (!first) {
         wgmma_wait<1>();
         pin_registers(products[1 - Place]);
-        add_part(products[1 - Place], units[1 - Place].scales[0]);
+        add_part(products[1 - Place], units[1 - Place].scales);
       }
       between();
     } else {
-      start<Part>(products[0], units[Place], x, false);
+      start(products[0], units[Place], x, false);
       between();
       wgmma_wait<0>();
       pin_registers(products[0]);
-      add_part(products[0], units[Place].scales[Part]);
+      add_part(products[0], units[Place].scales);
     }
   }
 
   // Unit `unit` of `units_in_all` along k.
   template <int Place, class Between>
   __device__ void run_unit(uint32_t x, int unit, int units_in_all, const Between& between) {
-    if constexpr (Form::kGroup == 0) {
-      return run_link<Place>(x, unit, units_in_all, between);
+    if constexpr (Form::kScalesUnits) {
+      run_part<Place>(x, unit == 0, between);
     } else {
-      run_parts<Place>(x, unit == 0, between);
-    }
-  }
-  template <int Place, class Between>
-  __device__ void run_parts(uint32_t x, bool first, const Between& between) {
-    const auto nothing = [] {};
-    run_part<Place, 0>(x, first, between);
-    if constexpr (kParts > 1) {
-      static_assert(kParts == 4);
-      run_part<Place, 1>(x, false, nothing);
-      run_part<Place, 2>(x, false, nothing);
-      run_part<Place, 3>(x, false, nothing);
+      run_link<Place>(x, unit, units_in_all, between);
     }
   }
 
@@ -154,7 +136,7 @@ struct DequantManyWarp {
     wgmma_wait<0>();
     if constexpr (kTwoParts) {
       pin_registers(products[Place]);
-      add_part(products[Place], units[Place].scales[0]);
+      add_part(products[Place], units[Place].scales);
     }
   }
 

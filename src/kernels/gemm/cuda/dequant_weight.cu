@@ -101,7 +101,7 @@ __device__ void put_int_scales(uint8_t* scales, const PackedSource& source, cons
     const float scale = __half2float(__ushort_as_half(source.half_at(from, column)));
     const auto bits = __bfloat16_as_ushort(__float2bfloat16_rn(scale));
     *reinterpret_cast<uint16_t*>(scales + Scales::scale_place(row, g)) = int_scale_bits(bits);
-    if constexpr (Form::kHasZeros) {
+    if constexpr (Scales::kHasZeros) {
       scales[Scales::zero_place(row, g)] = source.zero_at(from, column);
     }
   }

@@ -7,17 +7,15 @@
 namespace foretoken::cuda {
 
 // A warp's 16 rows of the weight times Rows rows of x: parts of the chain over k, which are added
-// in order of k, be they this warp's or another's. With scales of groups it holds the parts of
-// Units units at once, else one part.
+// in order of k, be they this warp's or another's. With scales of units it holds the parts of Units
+// of them at once, else one part.
 template <class Form, int Rows, int Units>
 struct DequantPartWarp {
   using Codes = typename Form::Codes;
   static constexpr int kTiles = Rows / 8;  // of rows of x
   static constexpr int kAtomX = Rows * 128;
-  static constexpr bool kScaled = Form::kGroup != 0;
-  static constexpr int kUnitParts = kScaled ? kUnitK / Form::kGroup : 1;
-  static constexpr int kParts = kScaled ? kUnitParts * Units : 1;
-  static constexpr int kSteps = 8 / kUnitParts;                              // of a unit in a part
+  static constexpr bool kScaled = Form::kScalesUnits;
+  static constexpr int kParts = kScaled ? Units : 1;
   static constexpr int kFloats = kParts * (4 * kTiles + (kScaled ? 2 : 0));  // of a lane's parts
 
   float sums[kTiles][4] = {};
@@ -38,7 +36,7 @@ struct DequantPartWarp {
   // the 128-byte swizzle. Unit: which one of those at once.
   template <int Unit>
   __device__ void multiply(const uint8_t* codes, int stride, uint32_t x) {
-    constexpr int kFirst = kScaled ? Unit * kUnitParts : 0;  // part
+    constexpr int kPart = kScaled ? Unit : 0;
     constexpr int kBaseSteps = 8 / Form::kBases;
     uint32_t words[2][Codes::kWords], of_x[4][kTiles][4];  // of two steps
     load_codes(words[0], codes);
@@ -61,12 +59,11 @@ struct DequantPartWarp {
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
         const uint32_t(&b)[4] = of_x[step / 2][t];
-        mma_bf16(parts[kFirst + step / kSteps][t], a[0], a[1], a[2], a[3], b[step % 2 * 2],
-                 b[step % 2 * 2 + 1]);
+        mma_bf16(parts[kPart][t], a[0], a[1], a[2], a[3], b[step % 2 * 2], b[step % 2 * 2 + 1]);
       }
     }
     last_read |= bits_of(bases[0]) | bits_of(bases[1]);
-    if constexpr (kScaled) load_scales<kFirst>(codes, stride);
+    if constexpr (kScaled) load_scales(scales[kPart], codes, stride);
   }
 
   // Adds the own parts.
@@ -134,16 +131,12 @@ struct DequantPartWarp {
     }
   }
 
-  template <int First>
-  __device__ void load_scales(const uint8_t* codes, int stride) {
+  __device__ void load_scales(float (&to)[2], const uint8_t* codes, int stride) {
 #pragma unroll
-    for (int p = 0; p < kUnitParts; ++p) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const uint8_t* scales_of = codes + i * stride + Codes::kCodeBytes;
-        scales[First + p][i] = Form::scale(scales_of, p, threadIdx.x % 32 / 4);
-        last_read |= __float_as_uint(scales[First + p][i]);
-      }
+    for (int i = 0; i < 2; ++i) {
+      const uint8_t* scales_of = codes + i * stride + Codes::kCodeBytes;
+      to[i] = Form::scale(scales_of, threadIdx.x % 32 / 4);
+      last_read |= __float_as_uint(to[i]);
     }
   }
 };

@@ -2,7 +2,7 @@
 #include "kernels/gemm/cuda/dequant_warp.cuh"
 
 // A warp's 16 rows of a quantised weight times up to 64 rows of x, by wgmma with the weight as
-// operand A in registers, for forms without scales of groups.
+// operand A in registers, for forms without scales of units.
 namespace foretoken::cuda {
 
 // Half a unit is multiplied while the next half is widened: as few registers as let two or four

@@ -43,12 +43,10 @@ struct DequantOperands {
   using Codes = typename Form::Codes;
   static constexpr int kGroups = Shape::kGroups;
   static constexpr int kWordsX = Shape::kRows / 4;  // of a step
-  static constexpr int kParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
-  static constexpr int kScales = Form::kGroup == 0 ? 1 : kParts;
 
   uint32_t words[kGroups][Codes::kWords];
   KeptBases<Form> bases[kGroups];
-  float scales[kGroups][kScales][2];  // of columns 2 t and 2 t + 1
+  float scales[kGroups][2];  // of columns 2 t and 2 t + 1
   uint32_t x[8][kWordsX];
 
   // codes: the first group's unit, the others `stride` bytes apart; x: an address of this lane's
@@ -60,12 +58,9 @@ struct DequantOperands {
       const uint8_t* unit = codes + j * stride;
       load_codes(words[j], unit);
       bases[j].load(unit + Codes::kCodeBytes);
-      if constexpr (Form::kGroup != 0) {
-#pragma unroll
-        for (int p = 0; p < kParts; ++p) {
-          scales[j][p][0] = Form::scale(unit + Codes::kCodeBytes, p, column);
-          scales[j][p][1] = Form::scale(unit + Codes::kCodeBytes, p, column + 1);
-        }
+      if constexpr (Form::kScalesUnits) {
+        scales[j][0] = Form::scale(unit + Codes::kCodeBytes, column);
+        scales[j][1] = Form::scale(unit + Codes::kCodeBytes, column + 1);
       }
     }
 #pragma unroll
@@ -91,7 +86,7 @@ struct DequantOperands {
   __device__ uint32_t last_read() const {
     uint32_t bits = x[7][kWordsX - 1] | words[kGroups - 1][Codes::kWords - 1];
     bits |= bases[kGroups - 1].last_read();
-    if constexpr (Form::kGroup != 0) bits |= __float_as_uint(scales[kGroups - 1][kParts - 1][1]);
+    if constexpr (Form::kScalesUnits) bits |= __float_as_uint(scales[kGroups - 1][1]);
     return bits;
   }
 };
@@ -101,46 +96,41 @@ struct DequantWarp {
   using Codes = typename Form::Codes;
   using Operands = DequantOperands<Form, Shape>;
   static constexpr int kGroups = Shape::kGroups;
-  static constexpr int kParts = Operands::kParts;
-  static constexpr int kSteps = 8 / kParts;  // of a part
-
-  // Whether the sum of a part waits for the next unit's first products.
-  static constexpr bool kWaits = Form::kGroup == kUnitK;
 
   float sums[kGroups][4] = {};
-  float parts[kParts][kGroups][4] = {};  // of the unit before
-  float scales[kGroups][Operands::kScales][2] = {};
-  int part_end = 0;  // of the part under way, without scales of groups
+  // With scales of units the part of the unit before, which waits for the next one's first
+  // products; else the part under way.
+  float part[kGroups][4] = {};
+  float scales[kGroups][2] = {};
+  int part_end = 0;  // of the part under way, without scales of units
 
   __device__ void multiply(const Operands& unit) {
-    if constexpr (Form::kGroup == 0) {
+    if constexpr (Form::kScalesUnits) {
+      float own[kGroups][4] = {};
 #pragma unroll
-      for (int step = 0; step < 8; ++step) multiply_step_of(parts[0], unit, step);
-    } else {
-      float own[kParts][kGroups][4] = {};
-#pragma unroll
-      for (int i = 0; i < kSteps; ++i) {
-#pragma unroll
-        for (int p = 0; p < kParts; ++p) multiply_step_of(own[p], unit, p * kSteps + i);
-        if (kWaits && i == 1) add_parts();
+      for (int step = 0; step < 8; ++step) {
+        multiply_step_of(own, unit, step);
+        if (step == 1) add_part();
       }
       keep(own, unit);
-      if (!kWaits) add_parts();
+    } else {
+#pragma unroll
+      for (int step = 0; step < 8; ++step) multiply_step_of(part, unit, step);
     }
   }
 
-  // Without scales of groups: unit `unit` of those along k was multiplied.
+  // Without scales of units: unit `unit` of those along k was multiplied.
   __device__ void end_unit(int unit, int units_in_all) {
-    if constexpr (Form::kGroup == 0) {
+    if constexpr (!Form::kScalesUnits) {
       if (unit + 1 < units_in_all) {
         if (unit == part_end) part_end += part_units(units_in_all);
         if (unit + 1 < part_end) return;
       }
 #pragma unroll
       for (int i = 0; i < kGroups * 4; ++i) {
-        float& part = parts[0][i / 4][i % 4];
-        sums[i / 4][i % 4] = __fadd_rn(sums[i / 4][i % 4], part);
-        part = 0;
+        float& own = part[i / 4][i % 4];
+        sums[i / 4][i % 4] = __fadd_rn(sums[i / 4][i % 4], own);
+        own = 0;
       }
     }
   }
@@ -161,32 +151,21 @@ struct DequantWarp {
   }
 
   // One element after the other: nvcc 13.0 makes of a memcpy of scales the first group's alone.
-  __device__ void keep(const float (&own)[kParts][kGroups][4], const Operands& unit) {
+  __device__ void keep(const float (&own)[kGroups][4], const Operands& unit) {
 #pragma unroll
-    for (int p = 0; p < kParts; ++p) {
+    for (int j = 0; j < kGroups; ++j) {
 #pragma unroll
-      for (int j = 0; j < kGroups; ++j) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) parts[p][j][i] = own[p][j][i];
-        scales[j][p][0] = unit.scales[j][p][0];
-        scales[j][p][1] = unit.scales[j][p][1];
-      }
+      for (int i = 0; i < 4; ++i) part[j][i] = own[j][i];
+      scales[j][0] = unit.scales[j][0];
+      scales[j][1] = unit.scales[j][1];
     }
   }
 
-  // Parts in order of k.
-  __device__ void add_parts() {
-    if constexpr (Form::kGroup != 0) {
+  __device__ void add_part() {
 #pragma unroll
-      for (int p = 0; p < kParts; ++p) {
-#pragma unroll
-        for (int j = 0; j < kGroups; ++j) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            sums[j][i] = fmaf(scales[j][p][i % 2], parts[p][j][i], sums[j][i]);
-          }
-        }
-      }
+    for (int i = 0; i < kGroups * 4; ++i) {
+      const int j = i / 4;
+      sums[j][i % 4] = fmaf(scales[j][i % 2], part[j][i % 4], sums[j][i % 4]);
     }
   }
 
@@ -352,7 +331,7 @@ struct DequantBlock {
       }
       now = next;
     }
-    if (DequantWarp<Form, Shape>::kWaits) warp.add_parts();
+    if constexpr (Form::kScalesUnits) warp.add_part();
   }
 };
 

@@ -14,7 +14,7 @@ namespace foretoken::cuda {
 // H200, 30.1 and 32.6 us with E4M3, and 32.1 and 33.2 in blocks of 128 rows; the others are slower
 // or even, as 30.4 and 32.1 beside 20.9 and 23.8 with 4 bits.
 template <class Form>
-inline constexpr bool kTeamsTakeWide = Form::kGroup != 0 || std::is_same_v<Form, Fp8Form>;
+inline constexpr bool kTeamsTakeWide = Form::kScalesUnits || std::is_same_v<Form, Fp8Form>;
 
 // Whether blocks of 64 rows of the weight have a multiprocessor each.
 inline bool is_narrow(const GemmArgs& args) {
@@ -29,12 +29,8 @@ constexpr int kMaxTeamRows = 16, kManyTeamPairs = 4;
 template <class Form, class Epilogue>
 bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                      cudaStream_t stream) {
-  // Parts of many groups are many registers.
-  constexpr int kUnitParts = Form::kGroup == 0 ? 1 : kUnitK / Form::kGroup;
-  constexpr int kMax = kUnitParts > 1 ? 2 : 4;
   const auto launch_rows = [&]<int Rows, int Teams, int Units>() {
-    constexpr int kFits = Rows == 16 && kUnitParts > 1 ? 1 : Units;
-    return launch_dequant_teams<DequantTeamShape<Form, Rows, Teams, kFits>>(args, matrix, epilogue,
+    return launch_dequant_teams<DequantTeamShape<Form, Rows, Teams, Units>>(args, matrix, epilogue,
                                                                             stream);
   };
   const auto launch = [&]<int Teams, int Units>() {
@@ -43,7 +39,7 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
   };
   const int pairs = ceil_div(ceil_div(args.n, kTileN), device_traits().num_sms);
   if (pairs <= kManyTeamPairs) {
-    return launch.template operator()<4, kMax>() || launch.template operator()<4, kMax / 2>() ||
+    return launch.template operator()<4, 4>() || launch.template operator()<4, 2>() ||
            launch.template operator()<2, 1>();
   }
   if constexpr (kTeamsTakeWide<Form>) {
@@ -53,7 +49,7 @@ bool launch_few_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilog
   return false;
 }
 
-// Up to 64 rows without scales of groups. Which blocks have parts of k changes no bits.
+// Up to 64 rows without scales of units. Which blocks have parts of k changes no bits.
 template <class Form, class Epilogue>
 bool launch_split(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogue& epilogue,
                   cudaStream_t stream) {
@@ -82,7 +78,7 @@ bool launch_many_rows(const GemmArgs& args, const QuantizedMatrix& matrix, Epilo
         args, matrix, epilogue, stream);
   };
   const bool narrow = is_narrow(args);
-  if constexpr (Form::kGroup != 0) {
+  if constexpr (Form::kScalesUnits) {
     if (args.max_rows <= 32) {
       return narrow ? many.template operator()<32, 1, 10>() : many.template operator()<32, 2, 8>();
     }
@@ -108,7 +104,7 @@ void launch_dequant(const GemmArgs& args, const QuantizedMatrix& matrix, Epilogu
     if (args.max_rows <= kMaxTeamRows && launch_few_rows<Form>(args, matrix, epilogue, stream)) {
       return;
     }
-    if constexpr (Form::kGroup == 0) {
+    if constexpr (!Form::kScalesUnits) {
       if (args.max_rows <= kFewRows && launch_split<Form>(args, matrix, epilogue, stream)) return;
     }
     launch_many_rows<Form>(args, matrix, epilogue, stream);

@@ -31,7 +31,7 @@ struct DequantSplitShape {
   static constexpr int kSums = kWarps * kTiles * kSlotBytes;
   static constexpr int kMaxBytes = 233472 / kBlocks - 1024;
   static constexpr int kMaxPlaces = 8;
-  static_assert(Form::kGroup == 0 && Rows_ % 8 == 0 && Rows_ <= 64);
+  static_assert(!Form::kScalesUnits && Rows_ % 8 == 0 && Rows_ <= 64);
 };
 
 // Barrier of all threads of a cluster that orders what they wrote to shared memory.

@@ -15,7 +15,7 @@
 namespace foretoken::cuda {
 
 // Rows (8 or 16) rows of x; stages of Units x 128 k. In a turn a team has a part, or with scales of
-// groups the parts of a stage.
+// units the parts of a stage.
 template <class Form_, int Rows_, int Teams_, int Units_>
 struct DequantTeamShape {
   using Form = Form_;
@@ -32,7 +32,7 @@ struct DequantTeamShape {
 
   __host__ __device__ static TeamTurns turns(int64_t k) {
     const int units = num_units(k);
-    return {units, kTeams, Form::kGroup == 0 ? part_units(units) : kUnits, kUnits};
+    return {units, kTeams, Form::kScalesUnits ? kUnits : part_units(units), kUnits};
   }
 };
 
