@@ -105,6 +105,15 @@ TEST_P(QuantizedGemm, MatchesDouble) {
   expect_near_double(multiply(x, weight, 5, 6), x_, w, is_cpu() ? 8e-3 : 2e-6);
 }
 
+// Whatever a device rounds on the way, products are near those with what the file has.
+TEST_P(QuantizedGemm, IsNearTheFilesNumbers) {
+  if (n_ > 2000) GTEST_SKIP() << "a shape of more blocks, not of other places";
+  const void* weight = pack_quantized(WeightOrder::kPlain);
+  const void* x = random_x(20, 8);
+  const std::vector<float> w = dequantized(GetParam().form, rows_, k_);
+  for (const int rows : {5, 20}) expect_near_double(multiply(x, weight, rows, rows), x_, w, 8e-3);
+}
+
 // The bits of a row depend on nothing but the row, whatever kernel a number of rows takes.
 TEST_P(QuantizedGemm, RowsAreBitEqualForEveryCount) {
   expect_rows_bit_equal(pack_quantized(WeightOrder::kPlain),
