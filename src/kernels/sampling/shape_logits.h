@@ -9,7 +9,7 @@ namespace foretoken {
 // scored rows. The history of a row at position p is the slot's known tokens and then its drafts,
 // positions 0 .. p; ids from prompt_len on are output. In this order:
 //  1. has_allowed_ids: ids without their bit in allowed_ids become -inf;
-//  2. bad words: where the history ends in all but the last id of one, that last id becomes -inf;
+//  2. bad words: where the output ends in all but the last id of one, that last id becomes -inf;
 //  3. logit_bias is added;
 //  4. repetition_penalty r (Keskar et al. 2019), once for each id of the history: l / r where
 //     l > 0, else l * r;

@@ -23,6 +23,9 @@ Ids history_of(StepData& d, int slot, int position) {
 }
 
 void mask_bad_words(const StepData& d, int slot, const Ids& history, std::vector<float>& logits) {
+  const int32_t prompt_len = d.params[static_cast<size_t>(slot)].prompt_len;
+  const Ids output(history.begin() + std::min<int64_t>(prompt_len, std::ssize(history)),
+                   history.end());
   const int32_t* ints = &d.bad_words[static_cast<size_t>(slot) * kMaxBadWordInts];
   const int32_t* end = ints + d.params[static_cast<size_t>(slot)].num_bad_word_ints;
   while (ints < end) {
@@ -31,7 +34,7 @@ void mask_bad_words(const StepData& d, int slot, const Ids& history, std::vector
     const int32_t last = word.back();
     word.pop_back();
     const bool ends =
-        word.size() <= history.size() && std::equal(word.rbegin(), word.rend(), history.rbegin());
+        word.size() <= output.size() && std::equal(word.rbegin(), word.rend(), output.rbegin());
     if (ends && last < static_cast<int>(logits.size()))
       logits[static_cast<size_t>(last)] = -kShapeLogitsInf;
   }
@@ -204,6 +207,25 @@ TEST_F(ShapeLogitsTest, RowsWithoutShapingStayAsTheyAre) {
   d.params[0].num_logit_bias = 0;
   d.add_span(0, 1, 0);
   expect_shaped(d, random_floats(40, 1), 24);
+}
+
+// As with vLLM: what the prompt ends in does not begin a word.
+TEST_F(ShapeLogitsTest, BadWordsBeginInTheOutput) {
+  StepData d{sizes_for(33)};
+  d.set_sequence(0, {4, 5, 6}, 2);
+  d.params[0].prompt_len = 2;
+  d.set_bad_words(0, {{5, 6, 9}, {6, 10}, {11}});
+  d.add_span(0, 1, 0);
+  run_prepare(d);
+  auto* logits = to_device(std::vector<float>(33, 1.0f));
+  auto* seen = allocate<uint32_t>(2 * 2);
+  shape_logits(queue(), {logits, tensors_, batch_, seen, 0, 1, 33});
+  const auto got = read(logits, 33);
+  Ids found;
+  for (int id = 0; id < 33; ++id) {
+    if (got[static_cast<size_t>(id)] == -kShapeLogitsInf) found.push_back(id);
+  }
+  EXPECT_EQ(found, (Ids{10, 11}));
 }
 
 // A word of one id is never sampled; a longer one needs its beginning, also through the drafts.

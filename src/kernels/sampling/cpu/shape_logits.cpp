@@ -45,9 +45,9 @@ void mask_disallowed(const Row& row) {
   }
 }
 
-// Whether the history ends in the first `count` ids of `word`.
-bool history_ends_in(const Row& row, const int32_t* word, int32_t count) {
-  if (count > row.history_len) return false;
+// Whether the output ends in the first `count` ids of `word`.
+bool output_ends_in(const Row& row, const int32_t* word, int32_t count) {
+  if (count > std::max(row.history_len - row.params.prompt_len, 0)) return false;
   for (int32_t i = 0; i < count; ++i) {
     if (row.history(row.history_len - count + i) != word[i]) return false;
   }
@@ -62,7 +62,7 @@ void mask_bad_words(const Row& row) {
     if (count <= 0 || count > row.params.num_bad_word_ints - at - 1) return;
     at += 1 + count;
     const int32_t last = word[count - 1];
-    if (row.holds(last) && history_ends_in(row, word, count - 1)) row.logits[last] = kForbidden;
+    if (row.holds(last) && output_ends_in(row, word, count - 1)) row.logits[last] = kForbidden;
   }
 }
 

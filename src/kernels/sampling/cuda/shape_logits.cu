@@ -44,9 +44,9 @@ __device__ void mask_disallowed(const Row& row) {
   }
 }
 
-// Whether the history ends in the first `count` ids of `word`.
-__device__ bool history_ends_in(const Row& row, const int32_t* word, int count) {
-  if (count > row.history_len) return false;
+// Whether the output ends in the first `count` ids of `word`.
+__device__ bool output_ends_in(const Row& row, const int32_t* word, int count) {
+  if (count > max(row.history_len - row.params.prompt_len, 0)) return false;
   for (int i = 0; i < count; ++i) {
     if (row.history(row.history_len - count + i) != word[i]) return false;
   }
@@ -67,7 +67,7 @@ __device__ void mask_bad_words(const Row& row, int32_t* ints) {
     at += 1 + count;
     if (index % kThreads != threadIdx.x) continue;
     const int32_t last = word[count - 1];
-    if (row.holds(last) && history_ends_in(row, word, count - 1)) row.logits[last] = -INFINITY;
+    if (row.holds(last) && output_ends_in(row, word, count - 1)) row.logits[last] = -INFINITY;
   }
 }
 
