@@ -41,6 +41,7 @@ struct SlotParams {
   int32_t drafter;            // which of the engine's drafters proposes for it; the last of a list
   int32_t lookups;            // bit d: drafter d goes before that one, where it finds something
   int32_t adapter;            // 1 + its adapter's place on the device; 0: it has none
+  int32_t adapter_begin;      // positions before it are without the adapter
   int32_t adapter_number;     // of the load of its adapter, which no other load has; 0: it has none
   int32_t num_logprobs;       // alternatives wanted for each token; kNoLogprobs: no logprobs
   int32_t num_logit_bias;     // entries of SlotLists::logit_bias

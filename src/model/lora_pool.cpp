@@ -413,7 +413,8 @@ LoraPass LoraPool::begin(Queue& queue, const StepTensors& tensors, const SlotPar
                      .params = params,
                      .rows = rows_,
                      .max_rows = max_rows,
-                     .max_adapters = limits_.num_slots});
+                     .max_adapters = limits_.num_slots,
+                     .positions = tensors.positions});
   return pass(feed_forward);
 }
 
@@ -453,7 +454,8 @@ void LoraPool::begin_logits(Queue& queue, const StepTensors& tensors, int32_t ro
                      .max_rows = max_rows,
                      .max_adapters = limits_.num_slots,
                      .row_index = tensors.logits_rows,
-                     .row_offset = row_offset});
+                     .row_offset = row_offset,
+                     .positions = tensors.positions});
 }
 
 void LoraPool::add_to_logits(Queue& queue, const void* x, float* logits, int32_t max_rows) const {

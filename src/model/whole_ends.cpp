@@ -73,7 +73,8 @@ Status WholeEnds::check(const WholeMatrix& whole, const WholeEnd& end) const {
   if (limits_.num_slots > 0) return {};
   return unsupported(
       what +
-      " (modules_to_save): start with --lora-modules-to-save, which keeps room for such matrices "
+      " (modules_to_save, trainable_token_indices): start with --lora-modules-to-save, which "
+      "keeps room for such matrices "
       "in each of --max-loras places, or, where it was not trained, save the adapter with "
       "save_embedding_layers=False");
 }

@@ -105,8 +105,12 @@ class ForwardHarness {
     }
   }
 
-  // The rows of the slot have the adapter in this place of the model's pool from now on; -1: none.
-  void adapt(int32_t slot, int32_t place) { batch_.params[slot].adapter = place + 1; }
+  // The rows of the slot have the adapter in this place of the model's pool from now on, those from
+  // position `begin` on; -1: none.
+  void adapt(int32_t slot, int32_t place, int32_t begin = 0) {
+    batch_.params[slot].adapter = place + 1;
+    batch_.params[slot].adapter_begin = begin;
+  }
   // What later steps say about the adapters of their rows.
   void use_adapters(AdapterUse use, bool ends = false) {
     adapters_ = use;

@@ -1,5 +1,6 @@
 #include "model/lora_pool.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/files/forms/convert.h"
@@ -21,6 +22,7 @@ struct LoraGolden {
   std::string folder;
   std::string model;
   std::vector<int32_t> ids;
+  int32_t begin = 0;  // of the adapter
   Rows logits;
   Rows base;
 };
@@ -41,14 +43,17 @@ Rows read_rows(const SafetensorsFile& file, const std::string& name) {
 LoraGolden read_golden(const std::string& name) {
   LoraGolden golden;
   golden.folder = test::golden_folder() + "lora/" + name;
-  golden.model = test::golden_folder() + read_json_file(golden.folder + "/adapter_config.json")
-                                             .value()
-                                             .at("base_model_name_or_path")
-                                             .get<std::string>();
+  const auto config = read_json_file(golden.folder + "/adapter_config.json").value();
+  golden.model = test::golden_folder() + config.at("base_model_name_or_path").get<std::string>();
   const auto file = SafetensorsFile::open(golden.folder + "/golden.safetensors").value();
   const std::vector<int64_t> ids = read_integers(file->tensors().at("ids")).value();
   for (const int64_t id : ids) {
     golden.ids.push_back(static_cast<int32_t>(id));
+  }
+  if (const auto& invocation = config.at("alora_invocation_tokens"); !invocation.is_null()) {
+    const auto tokens = invocation.get<std::vector<int32_t>>();
+    golden.begin = static_cast<int32_t>(std::ranges::find_end(golden.ids, tokens).begin() -
+                                        golden.ids.begin());
   }
   golden.logits = read_rows(*file, "logits");
   golden.base = read_rows(*file, "base");
@@ -77,6 +82,7 @@ void put(Model& model, ForwardHarness& harness, int32_t place, const LoraGolden&
   LoraAdapter adapter = read_peft_adapter(folder, pool.dtype(), pool.max_rank()).value();
   const auto changed = changed_bases(folder, adapter, golden.model).value();
   ASSERT_TRUE(read_wholes(folder, changed, &adapter).ok());
+  ASSERT_TRUE(read_token_rows(folder, golden.model, &adapter).ok());
   const auto image = pool.make_image(unpack_adapter(pack_adapter(adapter)).value()).value();
   pool.load(harness.queue(), place, *image);
   ASSERT_TRUE(harness.queue().drain().ok());
@@ -98,7 +104,7 @@ class LoraPoolGolden : public testing::TestWithParam<std::string> {
       ForwardHarness harness(test::model_device(), *model, 96, 16);
       put(*model, harness, 1, golden);
       harness.use_adapters(AdapterUse::kLayers, true);
-      harness.adapt(0, 1);
+      harness.adapt(0, 1, golden.begin);
       const double error = worst_of_rows(harness.run(golden.ids, chunk), golden.logits);
       std::printf("%s %s, chunks of %d: worst row error %.3g\n", GetParam().c_str(), dtype.c_str(),
                   chunk, error);
@@ -117,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                                          "transposed", "grouped", "decoder", "padded",
                                          "padded-values", "scaled", "ends", "scaled-ends",
                                          "tied-ends", "look-up", "whole-ends", "whole-scaled-ends",
-                                         "whole-tied", "whole-table", "fewer-rows"),
+                                         "whole-tied", "whole-table", "fewer-rows", "tokens",
+                                         "tokens-apart", "tied-tokens", "activated"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

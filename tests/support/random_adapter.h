@@ -23,6 +23,7 @@ struct AdapterWish {
   bool ends = false;      // also the embedding and the output matrix
   bool look_up = false;   // also the embedding
   bool whole = false;     // an embedding and an output matrix of its own, with fewer ids
+  std::vector<int32_t> invocation = {};  // from where it acts
 };
 
 namespace adapter_parts {
@@ -106,6 +107,7 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
                            {"lora_alpha", wish.rank},
                            {"target_modules", targets}};
   if (wish.whole) config["modules_to_save"] = {"embed_tokens", "lm_head"};
+  if (!wish.invocation.empty()) config["alora_invocation_tokens"] = wish.invocation;
   std::ofstream(folder + "/adapter_config.json") << config;
 }
 

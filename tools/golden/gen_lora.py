@@ -77,6 +77,15 @@ CASES = {
     "fewer-rows": ("tiny-llama", torch.float32,
                    dict(r=4, lora_alpha=8, target_modules=["v_proj"],
                         modules_to_save=["embed_tokens", "lm_head"])),
+    "tokens": ("tiny-llama", torch.float32,
+               dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[7, 250, 3, 100])),
+    "tokens-apart": ("tiny-llama", torch.bfloat16,
+                     dict(r=4, lora_alpha=8, target_modules=["v_proj"],
+                          trainable_token_indices={"embed_tokens": [7, 3], "lm_head": [9, 11, 450]})),
+    "tied-tokens": ("architectures/gemma2", torch.float32,
+                    dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[4, 90, 17])),
+    "activated": ("tiny-llama", torch.float32,
+                  dict(r=4, lora_alpha=8, target_modules=SEVEN, alora_invocation_tokens=[5, 6, 7])),
 }
 ROWS = {"fewer-rows": 501}  # of the vocabulary, where it is not the model's
 
@@ -87,8 +96,18 @@ def fill(model, scale, generator):
         for name, weight in model.named_parameters():
             if "lora_" in name:
                 weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
-            elif "modules_to_save" in name:
+            elif "modules_to_save" in name or "trainable_tokens" in name:
                 weight.add_(torch.randn(weight.shape, generator=generator) * weight.std())
+
+
+def put_tokens(fields, ids):
+    """The tokens that a case is about stand in its prompt, an invocation twice: the last counts."""
+    invocation = fields.get("alora_invocation_tokens")
+    for at in (9, 40) if invocation else ():
+        ids[0, at:at + len(invocation)] = torch.tensor(invocation)
+    trained = fields.get("trainable_token_indices") or []
+    for at, token in enumerate(trained if isinstance(trained, list) else trained["embed_tokens"]):
+        ids[0, 2 + 5 * at] = token
 
 
 def write_case(name, folder, dtype, fields):
@@ -100,6 +119,7 @@ def write_case(name, folder, dtype, fields):
     short = folder.startswith("architectures/") and name != "fused"
     ids = torch.randint(3, min(250, base.config.vocab_size), (1, SHORT if short else LENGTH),
                         generator=generator)
+    put_tokens(fields, ids)
     with torch.no_grad():
         plain = base(ids).logits[0]
     if name in ROWS:
@@ -114,7 +134,8 @@ def write_case(name, folder, dtype, fields):
     with torch.no_grad():
         for key, weight in model.named_parameters():
             file_key = key.replace("modules_to_save.default.", "").replace(".default", "")
-            if ("lora_" in key or "modules_to_save" in key) and file_key in weights:
+            is_saved = any(part in key for part in ("lora_", "modules_to_save", "trainable_tokens"))
+            if is_saved and file_key in weights:
                 weight.copy_(weights[file_key].float())
         logits = model(ids).logits[0]
     config = json.loads((out / "adapter_config.json").read_text())

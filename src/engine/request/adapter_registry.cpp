@@ -10,6 +10,14 @@
 
 namespace foretoken {
 
+std::optional<int32_t> begin_of_adapter(const EngineAdapter& adapter,
+                                        std::span<const int32_t> ids) {
+  if (adapter.invocation.empty()) return 0;
+  const auto last = std::ranges::find_end(ids, adapter.invocation);
+  if (last.empty()) return std::nullopt;
+  return static_cast<int32_t>(last.begin() - ids.begin());
+}
+
 AdapterRegistry::Adapters::const_iterator AdapterRegistry::place_of(const std::string& name) const {
   return std::ranges::find_if(adapters_,
                               [&](const auto& adapter) { return adapter->info.name == name; });
@@ -39,9 +47,11 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
     FT_ASSIGN_OR_RETURN(const std::vector<LoraBase> changed,
                         changed_bases(module.path, adapter, *options_.model));
     FT_RETURN_IF_ERROR(read_wholes(module.path, changed, &adapter));
+    FT_RETURN_IF_ERROR(read_token_rows(module.path, *options_.model, &adapter));
   }
   auto made = std::make_shared<EngineAdapter>();
   made->info = {module.name, module.path, module.base_model_name};
+  made->invocation = adapter.invocation;
   Result<std::unique_ptr<LoraImage>> image = pool_.make_image(adapter);
   if (!image.ok()) {
     return {image.status().code(), module.path + ": " + image.status().message()};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,12 @@ struct EngineAdapter {
   int number = 0;  // no other load has had it, so that cached blocks never outlive what they mean
   std::unique_ptr<const LoraImage> image;
   std::vector<std::byte> packed;  // for other ranks (pack_adapter); empty where there are none
+  std::vector<int32_t> invocation = {};  // LoraAdapter::invocation
 };
+
+// The position of a prompt from which on an adapter acts: where its invocation begins the last
+// time, 0 for one that always acts. None: it does not act.
+std::optional<int32_t> begin_of_adapter(const EngineAdapter& adapter, std::span<const int32_t> ids);
 
 // The adapters of an engine by name. Thread-safe.
 class AdapterRegistry {

@@ -263,8 +263,19 @@ Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
   return not_found("the adapter '" + request.adapter + "' is not loaded");
 }
 
-void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter, RequestState& state) {
+// Rows before the adapter begins are the model's own, so that blocks of KV with another beginning
+// are other blocks. A prompt in which it does not act is one without it.
+void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter,
+                 const std::vector<int32_t>& ids, RequestState& state) {
   if (adapter == nullptr) return;
+  const std::optional<int32_t> begin = begin_of_adapter(*adapter, ids);
+  if (!begin) return;
+  if (*begin > 0) {
+    const std::string salt =
+        std::to_string(state.sequence.cache_salt) + "@" + std::to_string(*begin);
+    state.sequence.cache_salt = std::hash<std::string>()(salt) | 1;
+  }
+  state.params.adapter_begin = *begin;
   state.adapter = adapter;
   state.sequence.adapter = adapter->number;
   state.params.adapter_number = adapter->number;
@@ -327,7 +338,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
     state.sequence.id = number + static_cast<uint64_t>(choice);
     fill_sequence(ids, lengths, limits, group->request, state.sequence);
     fill_choice(wishes, choice, state);
-    set_adapter(adapter, state);
+    set_adapter(adapter, ids, state);
     set_times(group->request, state);
     state.output.request_id = group->request.request_id;
     state.output.index = choice;

@@ -68,7 +68,14 @@ struct GroupLoraArgs {
   int32_t max_adapters;                // at most kMaxAdapters
   const int32_t* row_index = nullptr;  // [logits rows] or null
   int32_t row_offset = 0;
+  // Of token rows, before SlotParams::adapter_begin of which they have none; null: all may have.
+  const int32_t* positions = nullptr;
 };
+
+// The adapter of a token row of a slot, from 0 on; negative: it has none.
+FT_HD inline int32_t lora_of_row(const SlotParams& slot, const int32_t* positions, int32_t row) {
+  return positions != nullptr && positions[row] < slot.adapter_begin ? -1 : slot.adapter - 1;
+}
 
 // t = scale * a x for each row with an adapter and each of num_parts products of x, in float: for
 // place i of LoraRows::rows and j below the rank the sum of t[i, part, split, j], of which a device

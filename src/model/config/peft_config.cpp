@@ -31,11 +31,8 @@ constexpr RefusedPart kRefusedParts[] = {
     {"use_dora", "DoRA scales the model's own matrices", true},
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
-    {"trainable_token_indices", "changed rows of the embedding are not applied", true},
     {"target_parameters", "adapters of bare parameters (experts) are not applied", true},
     {"layer_replication", "it makes another model with more layers"},
-    {"alora_invocation_tokens",
-     "activated LoRA begins in the middle of a prompt; train without it"},
     {"use_bdlora", "block-diagonal adapters are not applied"},
     {"kasa_config", "KaSA changes the model's own matrices"},
     {"arrow_config", "a router among adapters is not applied; load one of the adapters alone"},
@@ -46,7 +43,10 @@ Status refused_part(const json& config, const std::string& where) {
                                ? config.value("peft_type", std::string("LORA"))
                                : std::string("?");
   if (type != "LORA") {
-    return unsupported(where + ": peft_type is '" + type + "'; only LORA adapters can be loaded");
+    return unsupported(where + ": peft_type is '" + type +
+                       "'; only LORA adapters can be loaded: PEFT's save_as_lora() writes most "
+                       "others as one, or " +
+                       kMergeAdapter);
   }
   for (const RefusedPart& part : kRefusedParts) {
     if (is_set(config, part.field)) {
@@ -91,6 +91,22 @@ Status wrong_type(const std::string& where, const char* field, const char* wante
   return invalid_argument(where + ": " + field + " must be " + wanted);
 }
 
+Result<std::vector<int32_t>> read_ids(const json& list, const std::string& where,
+                                      const char* field) {
+  std::vector<int32_t> ids;
+  for (const json& id : list) {
+    const bool fits = list.is_array() && id.is_number_integer() && id.get<int64_t>() >= 0 &&
+                      id.get<int64_t>() <= std::numeric_limits<int32_t>::max();
+    if (!fits) return wrong_type(where, field, "token ids");
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+bool ends_with_module(const std::string& module, const std::string& name) {
+  return module == name || module.ends_with("." + name);
+}
+
 }  // namespace
 
 Result<PeftConfig> PeftConfig::parse(const json& config, const std::string& where) {
@@ -104,6 +120,7 @@ Result<PeftConfig> PeftConfig::parse(const json& config, const std::string& wher
   FT_RETURN_IF_ERROR(out.read_pattern(config, "rank_pattern", &out.rank_pattern_));
   FT_RETURN_IF_ERROR(out.read_pattern(config, "alpha_pattern", &out.alpha_pattern_));
   FT_RETURN_IF_ERROR(out.read_layers(config));
+  FT_RETURN_IF_ERROR(out.read_tokens(config));
   return out;
 }
 
@@ -175,6 +192,36 @@ Status PeftConfig::read_layers(const json& config) {
   return {};
 }
 
+// Of the embedding alone where they are a list.
+Status PeftConfig::read_tokens(const json& config) {
+  const auto invocation = config.find("alora_invocation_tokens");
+  if (invocation != config.end() && !invocation->is_null()) {
+    FT_ASSIGN_OR_RETURN(invocation_, read_ids(*invocation, where_, "alora_invocation_tokens"));
+    if (invocation_.empty()) return wrong_type(where_, "alora_invocation_tokens", "token ids");
+  }
+  constexpr const char* kField = "trainable_token_indices";
+  const auto tokens = config.find(kField);
+  if (tokens == config.end() || tokens->is_null()) return {};
+  if (!tokens->is_object()) {
+    FT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, read_ids(*tokens, where_, kField));
+    if (!ids.empty()) trained_tokens_.emplace_back("", std::move(ids));
+    return {};
+  }
+  for (const auto& [module, list] : tokens->items()) {
+    FT_ASSIGN_OR_RETURN(std::vector<int32_t> ids, read_ids(list, where_, kField));
+    trained_tokens_.emplace_back(module, std::move(ids));
+  }
+  return {};
+}
+
+const std::vector<int32_t>* PeftConfig::trained_tokens(const std::string& module) const {
+  const auto found = std::ranges::find_if(trained_tokens_, [&](const auto& entry) {
+    return entry.first.empty() ? !ends_with_module(module, "lm_head")
+                               : ends_with_module(module, entry.first);
+  });
+  return found == trained_tokens_.end() ? nullptr : &found->second;
+}
+
 std::vector<std::string> PeftConfig::saved_modules() const {
   const auto* names = std::get_if<std::vector<std::string>>(&modules_to_save_);
   return names == nullptr ? std::vector<std::string>() : *names;
@@ -201,9 +248,8 @@ Result<bool> PeftConfig::matches(const Modules& modules, const std::string& modu
   }
   const auto* names = std::get_if<std::vector<std::string>>(&modules);
   if (names == nullptr) return false;
-  return std::ranges::any_of(*names, [&](const std::string& name) {
-    return module == name || module.ends_with("." + name);
-  });
+  return std::ranges::any_of(
+      *names, [&](const std::string& name) { return ends_with_module(module, name); });
 }
 
 // The number behind the last name of `layers_pattern`, or behind the last name at all.

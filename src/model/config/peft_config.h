@@ -27,6 +27,13 @@ class PeftConfig {
   Result<bool> saves(const std::string& module) const { return matches(modules_to_save_, module); }
   // The names that modules_to_save lists.
   std::vector<std::string> saved_modules() const;
+  // The ids whose rows were trained of that embedding or output matrix (trainable_token_indices).
+  // Null: none.
+  const std::vector<int32_t>* trained_tokens(const std::string& module) const;
+  bool trains_tokens() const { return !trained_tokens_.empty(); }
+  // Where these stand last in a prompt the adapter begins to act (Greenewald et al. 2025,
+  // alora_invocation_tokens). Empty: it always acts.
+  const std::vector<int32_t>& invocation() const { return invocation_; }
   // An output matrix that is tied to the embedding follows it (ensure_weight_tying).
   bool ties_head() const { return ties_head_; }
 
@@ -46,6 +53,7 @@ class PeftConfig {
   Status read_modules(const nlohmann::ordered_json& config, const char* field, Modules* out) const;
   Status read_pattern(const nlohmann::ordered_json& config, const char* field, Pattern* out) const;
   Status read_layers(const nlohmann::ordered_json& config);
+  Status read_tokens(const nlohmann::ordered_json& config);
   Result<bool> matches(const Modules& modules, const std::string& module) const;
   Result<bool> is_in_layers(const std::string& module) const;
   Result<std::optional<double>> look_up(const Pattern& pattern, const std::string& module) const;
@@ -62,6 +70,8 @@ class PeftConfig {
   Pattern alpha_pattern_;
   std::vector<int64_t> layers_;  // empty: all
   std::vector<std::string> layers_pattern_;
+  std::vector<std::pair<std::string, std::vector<int32_t>>> trained_tokens_;  // by module
+  std::vector<int32_t> invocation_;
 };
 
 }  // namespace foretoken

@@ -43,6 +43,9 @@ constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
                                        {".lora_embedding_B.default", false}};
 
 constexpr std::string_view kOriginal = "original_module.";
+// MonteCLoRA's, whose model is a plain one once it is trained.
+constexpr std::string_view kSampler = ".lora_monteclora_sampler.";
+constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
 
 std::string why_not_applied(const std::string& name) {
   if (name.find("lora_magnitude_vector") != std::string::npos) {
@@ -106,18 +109,47 @@ Status check_saved(const AdapterFile& file, const PeftConfig& config,
   return {};
 }
 
-Result<LoraPairs> find_pairs(const AdapterFile& file, std::vector<LoraBase>* bases) {
+// Whether it is a matrix beside the pairs, which is noted.
+bool note_matrix(const std::string& name, LoraAdapter* adapter) {
+  if (name.ends_with(kTokenRows)) {
+    const std::string module = name.substr(0, name.size() - kTokenRows.size());
+    adapter->tokens.push_back({name, plain_tensor_name(module), {}});
+    return true;
+  }
+  const std::string plain = plain_tensor_name(name);
+  if (!is_base(plain)) return false;
+  add_base(name, plain, &adapter->bases);
+  return true;
+}
+
+Status find_token_ids(const AdapterFile& file, const PeftConfig& config, LoraAdapter* adapter) {
+  if (config.trains_tokens() && adapter->tokens.empty()) {
+    return invalid_argument(file.path +
+                            ": it lacks the rows that trainable_token_indices of "
+                            "adapter_config.json names; save the adapter again with PEFT's "
+                            "save_pretrained()");
+  }
+  for (LoraTokens& tokens : adapter->tokens) {
+    const std::vector<int32_t>* ids = config.trained_tokens(tokens.module);
+    if (ids == nullptr) {
+      return invalid_argument(file.path + ": it holds rows of '" + tokens.module +
+                              "', which trainable_token_indices of adapter_config.json does not "
+                              "name");
+    }
+    tokens.ids = *ids;
+  }
+  return {};
+}
+
+Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
   const std::string& path = file.path;
   LoraPairs pairs;
   for (const auto& [name, tensor] : file.tensors()) {
-    if (is_original(file, name)) continue;
+    if (is_original(file, name) || name.find(kSampler) != name.npos) continue;
     const auto* ending = std::ranges::find_if(
         kLoraEndings, [&](const LoraEnding& each) { return name.ends_with(each.text); });
     if (ending == std::end(kLoraEndings)) {
-      if (const std::string plain = plain_tensor_name(name); is_base(plain)) {
-        add_base(name, plain, bases);
-        continue;
-      }
+      if (note_matrix(name, adapter)) continue;
       return unsupported(path + ": tensor '" + name + "': " + why_not_applied(name));
     }
     const std::string module =
@@ -304,8 +336,10 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   FT_ASSIGN_OR_RETURN(const PeftConfig config, PeftConfig::parse(json, config_path));
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   LoraAdapter adapter;
-  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter.bases));
+  FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter));
   FT_RETURN_IF_ERROR(check_saved(file, config, adapter.bases));
+  FT_RETURN_IF_ERROR(find_token_ids(file, config, &adapter));
+  adapter.invocation = config.invocation();
   adapter.dtype = dtype;
   for (LoraBase& base : adapter.bases) {
     FT_ASSIGN_OR_RETURN(base.was_trained, config.saves(module_of(base.name)));

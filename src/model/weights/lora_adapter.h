@@ -35,6 +35,13 @@ struct LoraBase {
   bool ties = false;        // an output matrix that is tied to it is the same matrix
 };
 
+// Rows of the model's embedding or output matrix that were trained (trainable_token_indices).
+struct LoraTokens {
+  std::string tensor;        // its name in the file: [ids, hidden]
+  std::string module;        // "model.embed_tokens"
+  std::vector<int32_t> ids;  // whose rows they are
+};
+
 // Such a matrix that is another than the model's.
 struct WholeMatrix {
   std::string module;  // "lm_head"
@@ -51,6 +58,11 @@ struct LoraAdapter {
   // Not applied: changed_bases (saved_bases.h) says which of them are another model's, and
   // read_wholes reads these.
   std::vector<LoraBase> bases;
+  // Not applied: read_token_rows (saved_bases.h) reads these.
+  std::vector<LoraTokens> tokens = {};
+  // It acts on rows from where these ids stand last in a prompt, and not at all where they do not.
+  // Empty: on all rows. Not packed.
+  std::vector<int32_t> invocation = {};
 
   int32_t max_rank() const;
 };

@@ -43,6 +43,10 @@ class Adapters : public testing::Test {
     write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
     write("look-up", {.modules = {}, .rank = 3, .seed = 6, .look_up = true});
     write("whole", {.modules = {"q_proj"}, .rank = 3, .seed = 7, .whole = true});
+    write("begun", {.modules = {"q_proj", "v_proj"},
+                    .rank = 5,
+                    .seed = 1,
+                    .invocation = {token_at(50), token_at(51)}});
     write("large", {.rank = 40, .seed = 4, .strength = 0.1f});
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -82,10 +86,11 @@ class Adapters : public testing::Test {
     return engine;
   }
 
+  static int32_t token_at(int i) { return 5 + i * 37 % 3000; }
   static Request request(const AdaptedPrompt& prompt, float temperature, int max_tokens = 16) {
     Request request;
     for (int i = prompt.begin; i < prompt.begin + prompt.length; ++i) {
-      request.prompt_token_ids.push_back(5 + i * 37 % 3000);
+      request.prompt_token_ids.push_back(token_at(i));
     }
     request.adapter = prompt.adapter;
     request.sampling.max_tokens = max_tokens;
@@ -153,6 +158,39 @@ TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
   without.lora_modules.clear();
   const auto engine = make(without);
   EXPECT_EQ(run(*engine, {kPrompts[0], kPrompts[5]}, 0), (Texts{texts[0], texts[5]}));
+}
+
+// Those of "few" that act from tokens 50 and 51 on: from the first one, in the middle, behind more
+// than a step's rows, and nowhere.
+TEST_F(Adapters, ActivatedOnesActFromTheirInvocationOn) {
+  EngineConfig more = config();
+  more.lora_modules.push_back({"begun", folder_->file("begun"), ""});
+  const auto engine = make(more);
+  ASSERT_NE(engine, nullptr);
+  const std::vector<AdaptedPrompt> begun = {
+      {"begun", 50, 20}, {"begun", 40, 20}, {"begun", 0, 60}, {"begun", 0, 70}, {"begun", 7, 5}};
+  const auto as = [&](const char* adapter) {
+    std::vector<AdaptedPrompt> prompts = begun;
+    for (AdaptedPrompt& prompt : prompts) prompt.adapter = adapter;
+    return run(*engine, prompts, 0, false);
+  };
+  const Texts texts = run(*make(more), begun, 0, false);
+  const Texts few = as("few"), none = as("");
+  EXPECT_EQ(texts[0], few[0]);
+  EXPECT_EQ(texts[4], none[4]);
+  EXPECT_NE(texts[1], few[1]);
+  EXPECT_NE(texts[1], none[1]);
+  // Beside what others left in the prefix cache, and again.
+  for (const bool together : {true, false}) EXPECT_EQ(run(*engine, begun, 0, together), texts);
+}
+
+TEST(AdapterRegistry, ActivatedAdaptersBeginWhereTheirTokensStandLast) {
+  EngineAdapter adapter;
+  const std::vector<int32_t> ids = {7, 8, 9, 7, 8, 7};
+  EXPECT_EQ(begin_of_adapter(adapter, ids), 0);
+  adapter.invocation = {7, 8};
+  EXPECT_EQ(begin_of_adapter(adapter, ids), 3);
+  EXPECT_EQ(begin_of_adapter(adapter, std::span(ids).subspan(4)), std::nullopt);
 }
 
 TEST_F(Adapters, TextsAreTheSameAloneAndBesideOthers) {

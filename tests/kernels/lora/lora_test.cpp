@@ -242,6 +242,25 @@ TEST_P(LoraTest, GroupsLogitsRowsByTheTokenRowsThatTheyAre) {
             (std::array{0, 1, -1}));
 }
 
+TEST_P(LoraTest, RowsBeforeTheirAdapterBeginsHaveNone) {
+  constexpr int kRows = 6;
+  std::vector<SlotParams> params(kSlots + 1);
+  params[0].adapter = 2;
+  params[0].adapter_begin = 7;
+  params[1].adapter = 1;
+  const LoraRows rows{allocate<int32_t>(2), allocate<LoraTile>(max_lora_tiles(kRows, kAdapters)),
+                      allocate<int32_t>(kRows), allocate<int32_t>(kRows)};
+  group_lora(queue(), {.counts = counts(kRows),
+                       .row_slot = to_device(std::vector<int32_t>{0, 0, 0, 0, 1, 1}),
+                       .params = to_device(params),
+                       .rows = rows,
+                       .max_rows = kRows,
+                       .max_adapters = kAdapters,
+                       .positions = to_device(std::vector<int32_t>{5, 6, 7, 8, 0, 1})});
+  EXPECT_EQ(read(rows.num_tiles, 2), (std::vector{2, 3}));
+  EXPECT_EQ(read(rows.rows, kRows), (std::vector{4, 5, 2, 3, 0, 1}));
+}
+
 // An embedding's a has a row for each id.
 TEST_P(LoraTest, LooksRowsUpByTheirIds) {
   constexpr int kIds = 9;

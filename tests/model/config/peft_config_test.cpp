@@ -72,7 +72,6 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
                                             {{"use_dora", true}},
                                             {{"bias", "all"}},
                                             {{"layer_replication", {{0, 1}}}},
-                                            {{"trainable_token_indices", {1, 2}}},
                                             {{"init_lora_weights", "pissa_niter_4"}}};
   for (const OrderedJson& more : refused) {
     const Status status = refusal_of(more);
@@ -80,16 +79,13 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
     EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
   }
   for (const OrderedJson& more : {OrderedJson{{"use_dora", true}}, OrderedJson{{"bias", "all"}},
-                                  OrderedJson{{"trainable_token_indices", {1, 2}}},
                                   OrderedJson{{"target_parameters", {"experts.down_proj"}}}}) {
     EXPECT_NE(refusal_of(more).message().find("merge_and_unload()"), std::string::npos) << more;
   }
   // Of these PEFT can merge neither.
-  for (const char* name : {"alora_invocation_tokens", "arrow_config"}) {
-    const std::string message = refusal_of({{name, {1, 2}}}).message();
-    EXPECT_EQ(message.find("merge"), std::string::npos) << message;
-    EXPECT_NE(message.find("; "), std::string::npos) << message;
-  }
+  const std::string message = refusal_of({{"arrow_config", {1, 2}}}).message();
+  EXPECT_EQ(message.find("merge"), std::string::npos) << message;
+  EXPECT_NE(message.find("; "), std::string::npos) << message;
   EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
   EXPECT_TRUE(refusal_of({{"fan_in_fan_out", true}}).ok());
   EXPECT_TRUE(refusal_of({{"modules_to_save", OrderedJson::array()}, {"bias", "none"}}).ok());
@@ -107,6 +103,22 @@ TEST(PeftConfig, ModulesThatWereTrainedWholeAreTold) {
   EXPECT_FALSE(config_with({}).saves("lm_head").value());
 }
 
+TEST(PeftConfig, TokensThatWereTrainedAreThoseOfTheirModule) {
+  const std::string table = "model.embed_tokens", head = "lm_head";
+  const std::vector<int32_t> ids = {3, 1};
+  EXPECT_FALSE(config_with({{"trainable_token_indices", nullptr}}).trains_tokens());
+  const PeftConfig list = config_with({{"trainable_token_indices", ids}});
+  EXPECT_TRUE(list.trains_tokens());
+  ASSERT_NE(list.trained_tokens(table), nullptr);
+  EXPECT_EQ(*list.trained_tokens(table), ids);
+  EXPECT_EQ(list.trained_tokens(head), nullptr);
+  const PeftConfig named = config_with({{"trainable_token_indices", {{"lm_head", ids}}}});
+  EXPECT_EQ(named.trained_tokens(table), nullptr);
+  EXPECT_EQ(*named.trained_tokens(head), ids);
+  EXPECT_EQ(config_with({{"alora_invocation_tokens", ids}}).invocation(), ids);
+  EXPECT_TRUE(config_with({}).invocation().empty());
+}
+
 TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
   const std::vector<OrderedJson> wrong = {{{"r", "8"}},
                                           {{"r", 0}},
@@ -118,6 +130,11 @@ TEST(PeftConfig, WrongTypesAndPatternsAreErrors) {
                                           {{"rank_pattern", {{"q", "x"}}}},
                                           {{"alpha_pattern", 3}},
                                           {{"layers_to_transform", "x"}},
+                                          {{"trainable_token_indices", 3}},
+                                          {{"trainable_token_indices", {-1}}},
+                                          {{"trainable_token_indices", {{"x", {1.5}}}}},
+                                          {{"alora_invocation_tokens", "x"}},
+                                          {{"alora_invocation_tokens", OrderedJson::array()}},
                                           {{"layers_to_transform", {1.5}}}};
   for (const OrderedJson& more : wrong) {
     EXPECT_EQ(refusal_of(more).code(), StatusCode::kInvalidArgument) << more;

@@ -256,6 +256,32 @@ TEST_F(LoraAdapterFolder, WholeMatricesThatAreNamedMustBeThere) {
   expect_error(StatusCode::kInvalidArgument, "it lacks the matrix of 'norm'");
 }
 
+TEST_F(LoraAdapterFolder, RowsOfTokensAreNamedWithTheirIds) {
+  const std::vector<TensorToWrite> tensors = {
+      tensor(a_, {2, 3}), tensor(b_, {5, 2}),
+      tensor("base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta", {2, 3})};
+  write({{"trainable_token_indices", {4, 1}}, {"alora_invocation_tokens", {9}}}, tensors);
+  const auto adapter = read();
+  ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+  ASSERT_EQ(adapter.value().tokens.size(), 1u);
+  EXPECT_EQ(adapter.value().tokens[0].module, "model.embed_tokens");
+  EXPECT_EQ(adapter.value().tokens[0].ids, (std::vector{4, 1}));
+  EXPECT_EQ(adapter.value().invocation, std::vector{9});
+  write({}, tensors);
+  expect_error(StatusCode::kInvalidArgument, "rows of 'model.embed_tokens'");
+  write({{"trainable_token_indices", {4, 1}}}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  expect_error(StatusCode::kInvalidArgument, "it lacks the rows");
+}
+
+TEST_F(LoraAdapterFolder, WhatTrainingAloneNeedsIsPassedOver) {
+  const std::string sampler = std::string(kModule) + ".lora_monteclora_sampler.std_prior";
+  write({{"monteclora_config", {{"num_samples", 8}}}, {"velora_config", {{"num_groups", 4}}}},
+        {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(sampler, {1, 2})});
+  const auto adapter = read();
+  ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+  EXPECT_EQ(adapter.value().linears.size(), 1u);
+}
+
 TEST_F(LoraAdapterFolder, PackedBytesTakeLittleMoreThanTheyAre) {
   write({}, {tensor(a_, {2, 300}), tensor(b_, {500, 2})});
   LoraAdapter adapter = read().value();

@@ -115,5 +115,52 @@ TEST_F(SavedBases, TrainedAndResizedOnesAreChanged) {
   EXPECT_NE(none.message().find("which the model has not"), std::string::npos) << none.message();
 }
 
+// The adapter's matrices whole: the model's with the rows of tokens 4 and 1.
+TEST_F(SavedBases, RowsOfTokensStandInTheModelsMatrices) {
+  const auto own = [](int64_t i) { return 100 + static_cast<float>(i); };
+  const TensorToWrite rows =
+      matrix("base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta",
+             FileDType::kF32, own, 2);
+  const TensorToWrite table = matrix("model.embed_tokens.weight", FileDType::kBF16, usual);
+  const auto read = [&](const std::vector<TensorToWrite>& model, const std::string& ids) {
+    write_model(model);
+    adapter_.write("adapter_config.json",
+                   R"({"peft_type": "LORA", "r": 2, "trainable_token_indices": )" + ids + "}");
+    const std::string module = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
+    const TensorToWrite a = matrix(module + "A.weight", FileDType::kF32, usual, 2);
+    TensorToWrite b = matrix(module + "B.weight", FileDType::kF32, usual, 2);
+    b.shape = {4, 2};
+    EXPECT_TRUE(
+        write_safetensors(adapter_.file("adapter_model.safetensors"), std::vector{a, b, rows})
+            .ok());
+    return read_peft_adapter(adapter_.path(), DType::kF32, 16).value();
+  };
+  LoraAdapter tied = read({table}, "[4, 1]");
+  ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &tied).ok());
+  ASSERT_EQ(tied.wholes.size(), 2u);
+  EXPECT_EQ(tied.wholes[0].module, "model.embed_tokens");
+  EXPECT_EQ(tied.wholes[1].module, "lm_head");
+  EXPECT_EQ(tied.wholes[0].values, tied.wholes[1].values);
+  std::vector<float> values(static_cast<size_t>(kBaseRows * kBaseCols));
+  ASSERT_EQ(tied.wholes[0].values.size(), values.size() * sizeof(float));
+  std::memcpy(values.data(), tied.wholes[0].values.data(), values.size() * sizeof(float));
+  for (int64_t i = 0; i < kBaseRows * kBaseCols; ++i) {
+    const int64_t row = i / kBaseCols, col = i % kBaseCols;
+    const float want = row == 4   ? own(col)
+                       : row == 1 ? own(kBaseCols + col)
+                                  : bf16_to_float(bf16_from_float(usual(i)));
+    EXPECT_EQ(values[static_cast<size_t>(i)], want) << i;
+  }
+  LoraAdapter apart = read({table, matrix("lm_head.weight", FileDType::kBF16, usual)}, "[4, 1]");
+  ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &apart).ok());
+  EXPECT_EQ(apart.wholes.size(), 1u);
+  for (const auto& [ids, part] : {std::pair{"[4, 6]", "token 6"}, std::pair{"[4]", "has shape"}}) {
+    LoraAdapter wrong = read({table}, ids);
+    const Status status = read_token_rows(adapter_.path(), model_.path(), &wrong);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -119,6 +119,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .drafter = lengths.drafter,
                    .lookups = static_cast<int32_t>(lengths.lookups),
                    .adapter = 0,
+                   .adapter_begin = 0,
                    .adapter_number = 0,
                    .num_logprobs = device_logprobs(sampling, limits),
                    .num_logit_bias = static_cast<int32_t>(sampling.logit_bias.size()),

@@ -143,7 +143,7 @@ void group_lora(const void* args, CpuPool&) {
   int counts[kMaxAdapters + 1] = {};
   for (int row = 0; row < rows; ++row) {
     const int32_t token_row = gathered ? a.row_index[a.row_offset + row] : row;
-    const int32_t adapter = a.params[a.row_slot[token_row]].adapter - 1;
+    const int32_t adapter = lora_of_row(a.params[a.row_slot[token_row]], a.positions, token_row);
     a.rows.row_adapter[row] = adapter >= 0 && adapter < none ? adapter : none;
     ++counts[a.rows.row_adapter[row]];
   }

@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(kGroupThreads) group_lora_kernel(GroupLoraArgs
   int32_t* const row_adapter = args.rows.row_adapter;
   for (int row = threadIdx.x; row < rows; row += kGroupThreads) {
     const int token_row = gathered ? args.row_index[args.row_offset + row] : row;
-    const int adapter = args.params[args.row_slot[token_row]].adapter - 1;
+    const int adapter =
+        lora_of_row(args.params[args.row_slot[token_row]], args.positions, token_row);
     row_adapter[row] = adapter >= 0 && adapter < none ? adapter : none;
   }
   __syncthreads();
