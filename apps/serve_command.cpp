@@ -15,6 +15,7 @@
 #include "apps/terminal/report.h"
 #include "base/json_log.h"
 #include "base/log.h"
+#include "engine/start/host_flags.h"
 #include "engine/start/parallel_checks.h"
 #include "http/server/file_watch.h"
 #include "serve/fields/request_body.h"
@@ -39,8 +40,8 @@ void log_access(const http::AccessRecord& record) {
 
 // Engines that fail together.
 bool fail_together(const ParallelConfig& parallel) {
-  if (parallel.data_parallel_size == 1) return false;
-  return parallel.enable_expert_parallel || has_one_front_end(parallel, process_environment);
+  if (has_one_front_end(parallel, process_environment)) return true;
+  return parallel.data_parallel_size > 1 && parallel.enable_expert_parallel;
 }
 
 // An engine with a server before it.
@@ -115,6 +116,7 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
   options.engine.config.measure_when_idle = true;
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
+  FT_ASSIGN_OR_RETURN(const ParallelConfig parallel, with_hosts(config.parallel));
   FT_RETURN_IF_ERROR(options.finish(config));
   options.serve.runtime_adapters = allows_runtime_adapters(vllm_variables());
   // A port in use is known before a large model is loaded.
@@ -125,7 +127,7 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   if (options.access_log) http.access_log = log_access;
   auto server = std::make_unique<RunningServer>(
       std::move(engine), options.serve, options.log_requests,
-      config.enable_lora ? config.max_loras : 0, fail_together(config.parallel));
+      config.enable_lora ? config.max_loras : 0, fail_together(parallel));
   FT_RETURN_IF_ERROR(server->listen(std::move(http)));
   return server;
 }

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "compat/compat.h"
 #include "engine/measure/step_time_cache.h"
-#include "engine/start/host_flags.h"
 
 namespace foretoken {
 namespace {
@@ -93,7 +92,6 @@ Result<EngineConfig> EngineOptions::resolve() const {
     resolved.long_prefill_token_threshold = 0;
   }
   FT_RETURN_IF_ERROR(adapters.apply_to(resolved));
-  FT_ASSIGN_OR_RETURN(resolved.parallel, with_hosts(config.parallel));
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +

@@ -11,14 +11,15 @@ namespace {
 const EngineOptions* noted = nullptr;
 
 Status run_rank_of(const EngineOptions& options) {
-  FT_ASSIGN_OR_RETURN(const EngineConfig config, prepare_engine(options));
+  FT_ASSIGN_OR_RETURN(EngineConfig config, prepare_engine(options));
+  FT_ASSIGN_OR_RETURN(config.parallel, with_hosts(config.parallel));
   FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
   return run_process_rank(config, process_environment);
 }
 
-Result<int> own_rank(const ParallelConfig& given) {
+Result<std::optional<int>> own_rank(const ParallelConfig& given) {
   FT_ASSIGN_OR_RETURN(const ParallelConfig parallel, with_hosts(given));
-  return process_rank(parallel, process_environment);
+  return rank_without_requests(parallel, process_environment);
 }
 
 }  // namespace
@@ -27,11 +28,11 @@ void note_engine_options(const EngineOptions& options) { noted = &options; }
 
 std::optional<int> run_as_other_rank() {
   if (noted == nullptr) return std::nullopt;
-  const Result<int> rank = own_rank(noted->config.parallel);
-  if (rank.ok() && rank.value() == 0) return std::nullopt;
+  const Result<std::optional<int>> rank = own_rank(noted->config.parallel);
+  if (rank.ok() && !rank.value()) return std::nullopt;
   const Status ended = rank.ok() ? run_rank_of(*noted) : rank.status();
   if (ended.ok()) return 0;
-  report_error(rank.ok() ? "rank " + std::to_string(rank.value()) + ": " + ended.message()
+  report_error(rank.ok() ? "rank " + std::to_string(*rank.value()) + ": " + ended.message()
                          : ended.message());
   return kExitError;
 }

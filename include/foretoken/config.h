@@ -50,7 +50,9 @@ struct ParallelConfig {
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
   int data_parallel_size = 1;
-  int data_parallel_size_local = 0;  // of each host, by which vLLM says nnodes; 0: an equal share
+  // Of these on this host; 0: a server alone, whose engines are on others; -1: all, or an equal
+  // share of nnodes.
+  int data_parallel_size_local = -1;
   std::string distributed_executor_backend;  // uni: threads of one process | mp: processes; empty:
                                              // uni where all ranks are on one host
   std::string communicator;  // of processes on CPUs: sockets | mpi; empty: mpi where mpirun
@@ -68,14 +70,21 @@ struct ParallelConfig {
   int dbo_decode_token_threshold = 32;
   int dbo_prefill_token_threshold = 512;
   bool disable_custom_all_reduce = false;  // GPUs: NCCL even where they reach each other's memory
-  bool headless = false;  // this host takes no requests but those of the host with node_rank 0
+  bool headless = false;  // this host takes no requests but those of the host with the server
   // Ranks on several hosts: each host runs the same command with its own node_rank.
   int nnodes = 1;
   int node_rank = 0;
   std::string master_addr;  // of rank 0; empty: this host
   int master_port = 0;      // 0: 29500 between hosts, any free one on one host
-  // The first engine of this host, by which vLLM says node_rank; -1: as node_rank says.
+  // The number of this host's first engine; -1: 0, or as node_rank says.
   int data_parallel_start_rank = -1;
+  // The only engine of this server: data_parallel_external_lb and data_parallel_start_rank; -1: as
+  // these say.
+  int data_parallel_rank = -1;
+  // Servers among which another balancer spreads requests: one for the engines of each host, or one
+  // for each engine.
+  bool data_parallel_hybrid_lb = false;
+  bool data_parallel_external_lb = false;
 };
 
 // A low-rank adapter (LoRA) that an engine has from the start.

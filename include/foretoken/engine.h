@@ -126,6 +126,7 @@ struct EngineInfo {
   int64_t scratch_bytes = 0;
   double load_seconds = 0;
   int num_engines = 1;                   // data parallel; sizes and counts above are sums over them
+  int first_engine = 0;                  // number of the first among those of all servers
   int ranks_per_engine = 1;              // tensor x pipeline parallel
   std::string cudagraph_mode;            // as EngineConfig, but what the attention backend allows
   int num_graphs = 0;                    // steps recorded at start

@@ -133,6 +133,9 @@ struct Request {
   std::string cache_salt;            // prefix-cache entries are shared only within one salt
   std::string adapter;               // name of the engine's adapter that it runs with; empty: none
   ReasoningMarkers reasoning;        // stop strings are looked for behind it
+  // Of several data parallel engines the one that it runs on, numbered from 0 in each server; none:
+  // the one with the least to do.
+  std::optional<int> data_parallel_rank;
 };
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };

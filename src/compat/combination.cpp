@@ -53,6 +53,10 @@ void add_ranks(const EngineConfig& config, Combination* c) {
   c->expert_parallel = ranks.enable_expert_parallel;
   c->two_lanes = ranks.enable_dbo;
   c->one_process = ranks.distributed_executor_backend == "uni";
+  c->server_per_host = ranks.data_parallel_hybrid_lb;
+  c->server_per_engine = ranks.data_parallel_external_lb;
+  c->no_server = ranks.headless;
+  if (ranks.data_parallel_size_local >= 0) c->num_local_engines = ranks.data_parallel_size_local;
   c->uses_mpi = ranks.communicator == "mpi";
 }
 

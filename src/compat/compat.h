@@ -118,6 +118,10 @@ struct Combination {
   Fact two_lanes = {};                        // --enable-dbo
   Fact only_pieces = {};                      // graphs of steps are all in pieces
   Fact one_process = {};                      // --distributed-executor-backend uni
+  Fact server_per_host = {};                  // --data-parallel-hybrid-lb
+  Fact server_per_engine = {};                // --data-parallel-external-lb
+  Fact no_server = {};                        // --headless
+  std::optional<int> num_local_engines = {};  // of --data-parallel-size on this host, where told
   Fact uses_mpi = {};                         // --communicator mpi
   std::string waiting_route = {};  // by which ranks exchange, where kernels wait for other ranks
 

@@ -36,10 +36,9 @@ const CompatRule kEngineRules[] = {
     {"`--distributed-executor-backend uni`, `--nnodes`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.one_process && c.num_hosts > 1; },
-     [](const Combination& c) {
-       return "--distributed-executor-backend uni keeps all ranks in one process, but --nnodes "
-              "is " +
-              std::to_string(*c.num_hosts) + "; leave one of them out";
+     [](const Combination&) -> std::string {
+       return "--distributed-executor-backend uni keeps all ranks in one process, but they are on "
+              "several hosts (--nnodes, --data-parallel-size-local); leave one of them out";
      },
      {.num_hosts = 2, .one_process = true}},
     {"`--communicator mpi`, `--device`",

@@ -12,6 +12,7 @@ std::span<const CompatRule> expression_rules();
 std::span<const CompatRule> kv_format_rules();
 std::span<const CompatRule> kv_read_rules();
 std::span<const CompatRule> engine_rules();
+std::span<const CompatRule> server_rules();
 std::span<const CompatRule> rank_rules();
 std::span<const CompatRule> expert_rules();
 std::span<const CompatRule> lane_rules();

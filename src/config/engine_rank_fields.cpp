@@ -87,8 +87,8 @@ constexpr EngineField kTable[] = {
     {.name = "nnodes",
      .member = &P::nnodes,
      .group = kRanks,
-     .help = "Hosts that share one engine, or the engines of --data-parallel-size; each runs "
-             "this command",
+     .help = "Hosts that share one engine, or equally the engines of --data-parallel-size; each "
+             "runs this command",
      .range = {1, INT_MAX},
      .doors = kCommandLine},
     {.name = "node_rank",
@@ -113,22 +113,46 @@ constexpr EngineField kTable[] = {
     {.name = "data_parallel_size_local",
      .member = &P::data_parallel_size_local,
      .group = kRanks,
-     .help = "Of the engines of --data-parallel-size, those on each host: --nnodes by another name "
-             "(-dpl)",
+     .help =
+         "Of the engines of --data-parallel-size, those on this host; 0: only the server, whose "
+         "engines are on other hosts (-dpl)",
      .automatic = "all, or an equal share of --nnodes",
-     .range = {1, INT_MAX},
+     .range = {0, INT_MAX},
      .doors = kCommandLine},
     {.name = "data_parallel_start_rank",
      .member = &P::data_parallel_start_rank,
      .group = kRanks,
-     .help = "The first engine of this host: --node-rank by another name (-dpr)",
+     .help = "The number of this host's first engine; above 0 without --headless it means "
+             "--data-parallel-hybrid-lb (-dpr)",
+     .automatic = "0, or as --node-rank says",
+     .range = {0, INT_MAX},
+     .doors = kCommandLine},
+    {.name = "data_parallel_rank",
+     .member = &P::data_parallel_rank,
+     .group = kRanks,
+     .help = "The number of this server's only engine: --data-parallel-external-lb (-dpn)",
      .automatic = "as --node-rank says",
      .range = {0, INT_MAX},
+     .doors = kCommandLine},
+    {.name = "data_parallel_hybrid_lb",
+     .member = &P::data_parallel_hybrid_lb,
+     .group = kRanks,
+     .help =
+         "A server on every host for the engines there, with another balancer before them (-dph)",
+     .doors = kCommandLine},
+    {.name = "data_parallel_external_lb",
+     .member = &P::data_parallel_external_lb,
+     .group = kRanks,
+     .help =
+         "A server for every engine, with another balancer before them; engines of one host have "
+         "a --port each (-dpe)",
      .doors = kCommandLine},
     {.name = "data_parallel_address",
      .member = &P::master_addr,
      .group = kRanks,
-     .help = "Address of the host with the first engine: --master-addr by another name (-dpa)",
+     .help =
+         "Address of the host with the server, or with the first engine where each host has one: "
+         "--master-addr by another name (-dpa)",
      .automatic = "as --master-addr says",
      .doors = kCommandLine},
     {.name = "data_parallel_rpc_port",
@@ -141,7 +165,7 @@ constexpr EngineField kTable[] = {
     {.name = "headless",
      .member = &P::headless,
      .group = kRanks,
-     .help = "Only for hosts behind the first: run engines for its server, and no server here",
+     .help = "Run engines for the server of another host, and no server here",
      .doors = kCommandLine},
 };
 

@@ -5,9 +5,8 @@
 
 #include "base/log.h"
 #include "compat/compat.h"
-#include "engine/request/chat_arguments.h"
+#include "engine/request/engine_number.h"
 #include "engine/request/generate_call.h"
-#include "text/chat_prompt.h"
 
 namespace foretoken {
 namespace {
@@ -17,8 +16,6 @@ constexpr const char* kNoWaitInCallback =
     "submit or generate_async there";
 constexpr const char* kShutsDown = "the engine is shutting down; it takes no more requests";
 constexpr size_t kTracedOps = 131072;
-
-Status no_tokenizer() { return compat({.converts_texts = true, .has_tokenizer = false}); }
 
 }  // namespace
 
@@ -85,10 +82,11 @@ void EngineImpl::abandon_device() {
 
 Result<GrammarService::Choices> EngineImpl::admit(Request request, OutputCallback callback) {
   FT_RETURN_IF_ERROR(loop_->error());
+  FT_RETURN_IF_ERROR(check_engine_number(request, 1));
   const auto num_choices = static_cast<uint64_t>(std::max(request.sampling.n, 1));
   FT_ASSIGN_OR_RETURN(GrammarService::Choices choices,
                       build_request(std::move(request), std::move(callback), limits_,
-                                    tokenizer_.get(), next_number_.fetch_add(num_choices)));
+                                    texts_.tokenizer(), next_number_.fetch_add(num_choices)));
   const Sequence& sequence = choices.front()->sequence;
   FT_RETURN_IF_ERROR(scheduler_->check_fits(sequence.prompt_len, sequence.max_len));
   FT_RETURN_IF_ERROR(scheduler_->check_whole(sequence));
@@ -179,50 +177,25 @@ SamplingParams EngineImpl::default_sampling_params() const { return generation_.
 
 Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
                                std::string* prompt, std::vector<std::string>* warnings) const {
-  FT_RETURN_IF_ERROR(chat_template_fault_);
-  FT_RETURN_IF_ERROR(compat({.chats = true, .has_chat_template = chat_template_.has_value()}));
-  FT_ASSIGN_OR_RETURN(const ChatArguments arguments, parse_chat_arguments(arguments_json));
-  const ChatTemplate::Options options{.add_generation_prompt = arguments.add_generation_prompt,
-                                      .continue_final_message = arguments.continue_final_message};
-  FT_ASSIGN_OR_RETURN(ChatPrompt made, make_chat_prompt(*chat_template_, messages_json,
-                                                        arguments.variables, options));
-  *prompt = std::move(made.text);
-  if (warnings != nullptr) {
-    std::move(made.warnings.begin(), made.warnings.end(), std::back_inserter(*warnings));
-  }
-  return {};
+  return texts_.render_chat(messages_json, arguments_json, prompt, warnings);
 }
 
 const ChatTemplateTraits* EngineImpl::chat_template(bool with_tools) const {
-  return chat_template_ ? chat_template_->traits(with_tools ? R"({"tools": []})" : "") : nullptr;
+  return texts_.chat_template(with_tools);
 }
 
 Status EngineImpl::encode(const std::string& text, bool add_special_tokens,
                           std::vector<int32_t>* ids) const {
-  if (tokenizer_ == nullptr) return no_tokenizer();
-  FT_ASSIGN_OR_RETURN(*ids, tokenizer_->encode(text, add_special_tokens));
-  return {};
+  return texts_.encode(text, add_special_tokens, ids);
 }
 
 Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
                           std::string* text) const {
-  if (tokenizer_ == nullptr) return no_tokenizer();
-  FT_ASSIGN_OR_RETURN(*text, tokenizer_->decode(ids, skip_special_tokens));
-  return {};
+  return texts_.decode(ids, skip_special_tokens, text);
 }
 
 Status EngineImpl::token_bytes(int32_t id, std::string* bytes) const {
-  if (tokenizer_ == nullptr) return no_tokenizer();
-  if (const std::optional<uint8_t> byte = tokenizer_->fallback_byte(id)) {
-    bytes->assign(1, static_cast<char>(*byte));
-    return {};
-  }
-  std::optional<std::string> found = tokenizer_->token_bytes(id);
-  if (!found) {
-    return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary");
-  }
-  *bytes = *std::move(found);
-  return {};
+  return texts_.token_bytes(id, bytes);
 }
 
 Status EngineImpl::load_adapter(const LoraModule& adapter, bool replace) {

@@ -10,6 +10,7 @@
 #include "attention/flex_choice.h"
 #include "attention/kv_cache.h"
 #include "draft/parts/drafter.h"
+#include "engine/engine_texts.h"
 #include "engine/local_ranks.h"
 #include "engine/measure/learned_rates_cache.h"
 #include "engine/measure/learned_rates_keeper.h"
@@ -37,7 +38,6 @@
 #include "sched/scheduler.h"
 #include "spec/cost_table.h"
 #include "spec/length_controller.h"
-#include "text/chat_template.h"
 
 namespace foretoken {
 
@@ -109,7 +109,6 @@ class EngineImpl final : public Engine {
   // Before the KV cache is sized.
   Status take_states(ResolvedConfig& config);
   Status take_snapshots(ResolvedConfig& config);
-  Status load_text(const EngineConfig& config, const ModelFiles& target);
   Status size_kv_cache(EngineConfig& config);
   StepMemoryConfig step_memory_config(const EngineConfig& config, int max_model_len) const;
   int64_t bytes_beside_kv(const EngineConfig& config) const;
@@ -188,9 +187,7 @@ class EngineImpl final : public Engine {
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;
   std::unique_ptr<AdapterRegistry> adapters_;  // null: without, or not on rank 0
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
-  Status chat_template_fault_;  // why the model's own is not there; ok: it has none
+  EngineTexts texts_;
   std::unique_ptr<KvCache> kv_cache_;
   std::unique_ptr<KvCache> window_cache_;  // null without windowed layers
   std::unique_ptr<StepMemory> memory_;

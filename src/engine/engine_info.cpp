@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "base/log.h"
@@ -9,18 +10,20 @@
 namespace foretoken {
 
 void EngineImpl::fill_text_info() {
-  if (tokenizer_ == nullptr) return;
-  const auto text_of = [this](std::optional<int32_t> id) {
-    return id ? tokenizer_->id_to_token(*id).value_or("") : std::string();
+  const Tokenizer* tokenizer = texts_.tokenizer();
+  if (tokenizer == nullptr) return;
+  const auto text_of = [tokenizer](std::optional<int32_t> id) {
+    return id ? tokenizer->id_to_token(*id).value_or("") : std::string();
   };
-  info_.bos_token = text_of(tokenizer_->bos_id());
-  info_.eos_token = text_of(tokenizer_->eos_id());
+  info_.bos_token = text_of(tokenizer->bos_id());
+  info_.eos_token = text_of(tokenizer->eos_id());
 }
 
 void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend& attention) {
   const ModelConfig& model = model_->config();
   info_.device = device_->name();
   info_.ranks_per_engine = ranks_.size();
+  info_.first_engine = std::max(config.parallel.data_parallel_start_rank, 0);
   info_.architecture = model.architecture;
   info_.dtype = dtype_name(model.dtype);
   info_.attention_backend = config.attention.text();

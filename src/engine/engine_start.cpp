@@ -19,12 +19,10 @@
 #include "engine/start/resolve_kv_cache.h"
 #include "engine/start/speculative_checks.h"
 #include "engine/step/rank_loop.h"
-#include "gguf/model_texts.h"
 #include "group/local_link.h"
 #include "model/config/rope_table.h"
 #include "model/layer/layer_spec.h"
 #include "model/registry.h"
-#include "text/tokenizer_config.h"
 
 namespace foretoken {
 namespace {
@@ -215,7 +213,7 @@ Status EngineImpl::load_drafters(ResolvedConfig& config, const LoadOptions& targ
                                  std::vector<std::string> folders) {
   FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
                                                         .target = *model_,
-                                                        .tokenizer = tokenizer_.get(),
+                                                        .tokenizer = texts_.tokenizer(),
                                                         .attention = target.attention,
                                                         .kv_format = target.kv_format,
                                                         .rounding = target.rounding,
@@ -235,8 +233,8 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
                         const std::vector<std::string>& drafter_folders, StartClock& clock) {
   const auto start = std::chrono::steady_clock::now();
   // A large tokenizer takes as long to read as gigabytes of weights.
-  std::future<Status> text =
-      std::async(std::launch::async, [&] { return load_text(config, target); });
+  std::future<Result<EngineTexts>> texts =
+      std::async(std::launch::async, [&] { return EngineTexts::load(config, target); });
   FT_ASSIGN_OR_RETURN(LoadOptions options, load_options(config, target));
   const Sharding second_lane = ranks_.sharding(1);
   if (config.parallel.enable_dbo) options.second_lane = &second_lane;
@@ -246,7 +244,7 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   FT_RETURN_IF_ERROR(compat(config.parts));
   Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
   clock.end_phase("weights");
-  FT_RETURN_IF_ERROR(text.get());
+  FT_ASSIGN_OR_RETURN(texts_, texts.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
   const ModelConfig& loaded = model_->config();
   const std::string note = long_form_note(
@@ -282,24 +280,6 @@ Status EngineImpl::load_adapters(const EngineConfig& config) {
   return {};
 }
 
-Status EngineImpl::load_text(const EngineConfig& config, const ModelFiles& target) {
-  const bool optional = config.skip_tokenizer_init ||
-                        (is_dummy(config.load_format) && !has_model_text(target, "tokenizer.json"));
-  if (optional) return {};
-  FT_ASSIGN_OR_RETURN(tokenizer_, load_hf_tokenizer(target));
-  Result<ChatTemplate> chat = ChatTemplate::load(target, config.chat_template);
-  if (chat.ok()) {
-    chat_template_.emplace(std::move(chat).value());
-  } else if (chat.status().code() != StatusCode::kNotFound || !config.chat_template.empty()) {
-    if (!config.chat_template.empty() || !load_tokenizer_config(target).ok()) return chat.status();
-    // Plain prompts and ids need none.
-    chat_template_fault_ = invalid_argument(
-        chat.status().message() + "; name another with --chat-template, or give a plain prompt");
-    FT_LOG(warn, "{}", chat_template_fault_.message());
-  }
-  return {};
-}
-
 Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
   const bool synthetic = config.acceptance == AcceptanceMethod::kSynthetic;
   std::vector<Drafter*> drafters;
@@ -313,7 +293,7 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
                         .max_processor_rows = config.max_processor_rows,
                         .max_len = config.max_model_len,
                         .max_catch_up_rows = max_catch_up_rows(config),
-                        .with_grammars = tokenizer_ != nullptr,
+                        .with_grammars = texts_.tokenizer() != nullptr,
                         .max_draft_tokens = max_draft_tokens(config),
                         .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
                         .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
@@ -371,7 +351,7 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
 }
 
 Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& hooks) {
-  if (tokenizer_ == nullptr) return {};
+  if (texts_.tokenizer() == nullptr) return {};
   GrammarServiceConfig service;
   service.eos_ids = eos_token_ids();
   service.max_draft_tokens = max_draft_tokens(config);
@@ -384,7 +364,7 @@ Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& ho
   const int32_t vocab_size = model_->config().vocab_size;
   std::erase_if(service.eos_ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   FT_ASSIGN_OR_RETURN(std::unique_ptr<GrammarCompiler> compiler,
-                      tokenizer_->grammar_compiler(vocab_size, service.eos_ids));
+                      texts_.tokenizer()->grammar_compiler(vocab_size, service.eos_ids));
   const auto ready = [this](GrammarService::Choices choices) {
     if (push(choices)) return;
     // The engine thread is gone, and so is everybody who could be told.

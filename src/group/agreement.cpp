@@ -23,21 +23,22 @@ std::string digest(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-std::optional<std::string> first_difference(const AgreedParts& of_rank_0,
-                                            const AgreedParts& of_rank, const std::string& rank) {
-  for (const AgreedPart& part : of_rank_0) {
+std::optional<std::string> first_difference(const AgreedParts& of_leader,
+                                            const AgreedParts& of_rank, const std::string& rank,
+                                            const std::string& leader) {
+  for (const AgreedPart& part : of_leader) {
     const AgreedPart* other = find(of_rank, part.name);
     if (other == nullptr) return fmt::format("{} says nothing of {}", rank, part.name);
     if (other->value != part.value) {
-      return fmt::format("{} has {} {}, rank 0 has {}; start all ranks alike", rank, part.name,
-                         other->value.empty() ? "(none)" : other->value,
+      return fmt::format("{} has {} {}, {} has {}; start all ranks alike", rank, part.name,
+                         other->value.empty() ? "(none)" : other->value, leader,
                          part.value.empty() ? "(none)" : part.value);
     }
   }
   for (const AgreedPart& part : of_rank) {
-    if (find(of_rank_0, part.name) == nullptr) {
-      return fmt::format("{} has {}, rank 0 says nothing of it; start all ranks alike", rank,
-                         part.name);
+    if (find(of_leader, part.name) == nullptr) {
+      return fmt::format("{} has {}, {} says nothing of it; start all ranks alike", rank, part.name,
+                         leader);
     }
   }
   return std::nullopt;

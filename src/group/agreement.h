@@ -17,8 +17,10 @@ using AgreedParts = std::vector<AgreedPart>;
 // 16 hexadecimal digits; equal texts have equal digests on every machine.
 std::string digest(std::string_view text);
 
-// A sentence on the first part in which a rank differs from rank 0; none: they agree.
-std::optional<std::string> first_difference(const AgreedParts& of_rank_0,
-                                            const AgreedParts& of_rank, const std::string& rank);
+// A sentence on the first part in which a rank differs from the one at which they meet; none: they
+// agree.
+std::optional<std::string> first_difference(const AgreedParts& of_leader,
+                                            const AgreedParts& of_rank, const std::string& rank,
+                                            const std::string& leader = "rank 0");
 
 }  // namespace foretoken::group

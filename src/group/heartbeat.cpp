@@ -25,7 +25,7 @@ Heartbeat::Heartbeat(std::shared_ptr<LinkShared> shared, std::vector<Socket> con
   for (std::size_t i = 0; i < control.size(); ++i) {
     if (!control[i].open()) continue;
     Peer peer;
-    peer.rank = shared_->rank == 0 ? static_cast<int>(i) : 0;
+    peer.rank = shared_->rank == shared_->leader ? static_cast<int>(i) : shared_->leader;
     peer.socket = std::move(control[i]);
     peer.heard = Clock::now();
     peers_.push_back(std::move(peer));
@@ -96,7 +96,9 @@ void Heartbeat::take(Peer& peer, const Message& message) {
     shared_->end.end(read_status(reader));
   } else if (message.kind() == MessageKind::kLeave) {
     peer.left = true;
-    if (peer.rank == 0) shared_->end.end(aborted("rank 0 has ended the group"));
+    if (peer.rank != shared_->leader) return;
+    const std::string leader = peer.rank == 0 ? "rank 0" : name(peer.rank);
+    shared_->end.end(aborted(leader + " has ended the group"));
   }
 }
 

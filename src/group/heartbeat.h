@@ -15,18 +15,19 @@ struct HeartbeatTimes {
   std::chrono::milliseconds patience{5000};
 };
 
-// The control plane of a running group: rank 0 has a connection to every rank, and a thread of each
-// rank sends beats and looks for those of the others. It notices what links cannot: a rank that is
-// stopped, and a group that ends elsewhere. The end of one rank becomes the end of all, with the
-// first reason; it names the rank and what it did last.
+// The control plane of a running group: its leader (rank 0, or a front end without engines) has a
+// connection to every rank, and a thread of each rank sends beats and looks for those of the
+// others. It notices what links cannot: a rank that is stopped, and a group that ends elsewhere.
+// The end of one rank becomes the end of all, with the first reason; it names the rank and what it
+// did last.
 //
 // A rank whose own thread stood still (a suspended machine) judges nobody by that time.
 class Heartbeat {
  public:
   // `control` as Rendezvous has it.
   Heartbeat(std::shared_ptr<LinkShared> shared, std::vector<Socket> control, HeartbeatTimes times);
-  // Leaves: the others learn that this rank ends as meant. Where it is rank 0, that ends the group
-  // for them with Aborted "rank 0 has ended the group".
+  // Leaves: the others learn that this rank ends as meant. Where it is the leader, that ends the
+  // group for them with Aborted "rank 0 has ended the group".
   ~Heartbeat();
 
  private:

@@ -57,12 +57,18 @@ const Launcher* find_launcher(const Environment& environment) {
   return nullptr;
 }
 
-// A child of this program's own: FORETOKEN_RANK and FORETOKEN_MASTER. Hosts have equally many.
+// Among the ranks of its host, of which all have equally many or this one's are named.
+int local_rank_of_child(int rank, const RankLayout& layout, const HostFlags& hosts) {
+  if (hosts.engines) return rank - hosts.engines->first * layout.ranks_per_engine();
+  return rank % std::max(layout.num_ranks() / std::max(hosts.nnodes, 1), 1);
+}
+
+// A child of this program's own: FORETOKEN_RANK and FORETOKEN_MASTER.
 Result<LaunchPlan> plan_child(const RankLayout& layout, const HostFlags& hosts,
                               const Environment& environment) {
   LaunchPlan plan;
   FT_ASSIGN_OR_RETURN(plan.rank, number_of(environment, kChildRankVariable));
-  plan.local_rank = plan.rank % std::max(layout.num_ranks() / std::max(hosts.nnodes, 1), 1);
+  plan.local_rank = local_rank_of_child(plan.rank, layout, hosts);
   if (environment(kChildDeviceVariable) != nullptr) {
     FT_ASSIGN_OR_RETURN(plan.first_device, number_of(environment, kChildDeviceVariable));
   }
@@ -150,6 +156,33 @@ Result<HostFlags> with_lws(HostFlags flags, const Environment& environment) {
   return flags;
 }
 
+Status no_master() {
+  return invalid_argument(
+      "several hosts need --master-addr (vLLM: --data-parallel-address), the address of the host "
+      "where ranks meet: that with the first engine or, without engines, with the server");
+}
+
+// One process a host, whose engines are named.
+Result<LaunchPlan> plan_named(const RankLayout& layout, const HostFlags& flags) {
+  const HostEngines& own = *flags.engines;
+  const int each = layout.ranks_per_engine();
+  if (own.first < 0 || own.count < 0 || own.first + own.count > layout.dp) {
+    return invalid_argument(
+        fmt::format("engines {} to {} of a host are not among those of --data-parallel-size {}",
+                    own.first, own.first + own.count - 1, layout.dp));
+  }
+  if (flags.master_addr.empty()) return no_master();
+  LaunchPlan plan;
+  plan.rank = own.count > 0 ? own.first * each : bare_front(layout);
+  plan.num_engines = own.count;
+  plan.is_behind = own.behind;
+  plan.first_child = plan.rank + 1;
+  plan.end_child = own.count > 0 ? (own.first + own.count) * each : plan.first_child;
+  plan.master_host = flags.master_addr;
+  plan.master_port = flags.master_port == 0 ? kDefaultMasterPort : flags.master_port;
+  return plan;
+}
+
 // One process a host, which starts the host's other ranks.
 Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) {
   const int ranks = layout.num_ranks();
@@ -168,11 +201,7 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
         "{} ranks (tensor x pipeline parallel sizes) cannot be divided among --nnodes {}", ranks,
         flags.nnodes));
   }
-  if (flags.nnodes > 1 && flags.master_addr.empty()) {
-    return invalid_argument(
-        "several hosts need --master-addr (vLLM: --data-parallel-address), the address of the host "
-        "with --node-rank 0");
-  }
+  if (flags.nnodes > 1 && flags.master_addr.empty()) return no_master();
   const int per_host = ranks / flags.nnodes;
   LaunchPlan plan;
   plan.rank = flags.node_rank * per_host;
@@ -190,6 +219,9 @@ Result<LaunchPlan> plan_hosts(const RankLayout& layout, const HostFlags& flags) 
 Result<LaunchPlan> plan_launch(const RankLayout& layout, const HostFlags& flags,
                                const Environment& environment) {
   const bool child = environment(kChildRankVariable) != nullptr;
+  if (flags.engines) {
+    return child ? plan_child(layout, flags, environment) : plan_named(layout, flags);
+  }
   if (flags.nnodes == 1 && !child) {
     const Launcher* launcher = find_launcher(environment);
     if (launcher != nullptr) return plan_launched(*launcher, layout, flags, environment);

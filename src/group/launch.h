@@ -10,17 +10,27 @@ namespace foretoken::group {
 
 inline constexpr int kDefaultMasterPort = 29500;
 
+// The engines of this host, where they are named instead of an equal share of --nnodes.
+struct HostEngines {
+  int first = 0;
+  int count = 0;        // 0: a front end alone, which is no rank
+  bool behind = false;  // requests come from another host's process, which gathers the ranks
+
+  bool operator==(const HostEngines&) const = default;
+};
+
 // What the command line says of hosts.
 struct HostFlags {
   int nnodes = 1;
   int node_rank = 0;
   std::string master_addr = {};
-  int master_port = 0;  // 0: not given
+  int master_port = 0;                      // 0: not given
+  std::optional<HostEngines> engines = {};  // then nnodes, node_rank and launchers say nothing
 };
 
 // Where this process stands, and whom it starts.
 struct LaunchPlan {
-  int rank = 0;
+  int rank = 0;                          // bare_front: it is none
   int local_rank = 0;                    // among the ranks on this host
   int num_local = 0;                     // of a launcher's processes on this host; 0: not known
   std::string master_host = {};          // empty: all ranks are on this host
@@ -28,12 +38,15 @@ struct LaunchPlan {
   std::optional<int> first_device = {};  // of a child: GPU of its host's local rank 0
   // Engines of which this process is the first rank: that of `rank`, and those behind it.
   int num_engines = 1;
+  bool is_behind = false;  // as of HostEngines::behind
   // Ranks that this process starts as its children: [first_child, end_child), but for the first
   // ones of engines.
   int first_child = 0;
   int end_child = 0;
   std::string launcher = {};  // "mpirun", "srun", "torchrun", ...; empty: this program's own flags
 
+  // Whether the ranks meet at this process: a front end without engines, or rank 0's.
+  bool gathers() const { return num_engines == 0 || (rank == 0 && !is_behind); }
   bool operator==(const LaunchPlan&) const = default;
 };
 

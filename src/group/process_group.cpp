@@ -1,5 +1,6 @@
 #include "group/process_group.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -10,6 +11,14 @@ namespace {
 
 // This host alone: nobody outside needs to reach rank 0.
 constexpr const char* kThisHost = "127.0.0.1";
+
+// Of the `engine`th of this process's places.
+FrontSide front_side(const ProcessGroupOptions& options, const LaunchPlan& plan,
+                     std::size_t engine) {
+  if (!options.has_one_front) return FrontSide::kNone;
+  if (!plan.gathers()) return FrontSide::kBehind;
+  return engine == 0 ? FrontSide::kFront : FrontSide::kBeside;
+}
 
 std::vector<ChildRank> children_of(const LaunchPlan& plan, const ProcessGroupOptions& options) {
   std::vector<ChildRank> children;
@@ -27,7 +36,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
   LaunchPlan& plan = self->plan_;
   FT_ASSIGN_OR_RETURN(plan, plan_launch(options.layout, options.hosts, options.environment));
   Socket listener;
-  if (plan.rank == 0) {
+  if (plan.gathers()) {
     const bool alone = plan.master_host.empty();
     if (alone) plan.master_host = kThisHost;
     FT_ASSIGN_OR_RETURN(listener, listen_tcp(alone ? plan.master_host : "", plan.master_port));
@@ -42,7 +51,8 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
   }
   const Status joined = self->join(options, std::move(listener));
   if (!joined.ok()) return self->start_.ended() ? self->start_.why() : joined;
-  if (options.communicator == "mpi") FT_RETURN_IF_ERROR(self->group().use_mpi(true));
+  const bool is_rank = plan.num_engines > 0;
+  if (options.communicator == "mpi" && is_rank) FT_RETURN_IF_ERROR(self->group().use_mpi(true));
   const std::lock_guard lock(self->mutex_);
   self->joined_ = true;
   if (self->start_.ended()) self->group().end(self->start_.why());
@@ -51,17 +61,19 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
 
 // All places at once, since each waits for the others.
 Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
-  groups_.resize(static_cast<std::size_t>(plan_.num_engines));
+  groups_.resize(static_cast<std::size_t>(std::max(plan_.num_engines, 1)));
   std::vector<std::future<Status>> joins;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     JoinOptions place{.layout = options.layout,
                       .rank = plan_.rank + static_cast<int>(i) * options.layout.ranks_per_engine(),
+                      .gathers = plan_.gathers() && i == 0,
                       .master_host = plan_.master_host,
                       .master_port = plan_.master_port,
                       .master_listener = std::exchange(listener, Socket()),
                       .parts = options.parts,
                       .engines_meet = options.engines_meet,
-                      .engines_at_front = options.engines_at_front,
+                      .front = front_side(options, plan_, i),
+                      .engines_at_front = plan_.num_engines,
                       .start_time = options.start_time,
                       .heartbeat = {},
                       .stop_descriptor = start_.descriptor()};

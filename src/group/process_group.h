@@ -13,9 +13,9 @@ struct ProcessGroupOptions {
   HostFlags hosts;
   int first_device = 0;  // GPU of the host's first rank
   AgreedParts parts;
-  bool engines_meet = true;  // as of JoinOptions, like the next
-  int engines_at_front = 0;
-  std::string communicator;  // sockets | mpi; empty: sockets
+  bool engines_meet = true;    // as of JoinOptions
+  bool has_one_front = false;  // requests come to the process that gathers the ranks
+  std::string communicator;    // sockets | mpi; empty: sockets
   std::chrono::seconds start_time{300};
   Environment environment;  // as getenv
 };
@@ -31,7 +31,8 @@ class ProcessGroup {
   // Leaves the group; then the children have ended.
   ~ProcessGroup();
 
-  // This process's place as a rank of the `engine`th of its engines.
+  // This process's place as a rank of the `engine`th of its engines; of a front end without engines
+  // its only place.
   RankGroup& group(int engine = 0) { return *groups_[static_cast<std::size_t>(engine)]; }
   const LaunchPlan& plan() const { return plan_; }
 

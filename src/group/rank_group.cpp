@@ -15,30 +15,57 @@ Result<RankListeners> listen_for_ranks(JoinOptions& options, const std::string& 
   if (options.master_listener.open()) {
     listeners.tcp = std::move(options.master_listener);
   } else {
-    const int port = options.rank == 0 ? options.master_port : 0;
+    const int port = options.gathers ? options.master_port : 0;
     FT_ASSIGN_OR_RETURN(listeners.tcp, listen_tcp("", port));
   }
   FT_ASSIGN_OR_RETURN(listeners.local, listen_local(local_name));
   return listeners;
 }
 
-std::vector<bool> among(const std::vector<int>& ranks, const RankLayout& layout) {
-  std::vector<bool> found(static_cast<std::size_t>(layout.num_ranks()));
+std::vector<bool> among(const std::vector<int>& ranks, std::size_t num_members) {
+  std::vector<bool> found(num_members);
   for (const int rank : ranks) found[static_cast<std::size_t>(rank)] = true;
   return found;
 }
 
-// With whom a rank is connected for the engines that get their requests from rank 0.
-std::vector<int> front_ranks(const JoinOptions& options) {
+// With whom a rank is connected for the engines that get their requests from the front end.
+std::vector<int> front_ranks(const JoinOptions& options, int leader) {
   const int each = options.layout.ranks_per_engine();
-  const int first_far = options.engines_at_front * each;
-  if (options.engines_at_front == 0 || options.rank % each != 0) return {};
-  if (options.rank != 0) {
-    return options.rank < first_far ? std::vector<int>() : std::vector<int>{0};
-  }
   std::vector<int> ranks;
-  for (int rank = first_far; rank < options.layout.num_ranks(); rank += each) ranks.push_back(rank);
+  if (options.front == FrontSide::kFront) {
+    const int first_far = options.engines_at_front * each;
+    for (int rank = first_far; rank < options.layout.num_ranks(); rank += each) {
+      ranks.push_back(rank);
+    }
+  } else if (options.front == FrontSide::kBehind && options.rank % each == 0) {
+    ranks.push_back(leader);
+  }
   return ranks;
+}
+
+// The ranks that one exchanges with in steps.
+struct StepRanks {
+  std::vector<int> own;     // of its engine
+  std::vector<int> beside;  // at its place of other engines; none: they do not meet
+};
+
+StepRanks step_ranks(const JoinOptions& options) {
+  if (options.rank == bare_front(options.layout)) return {};
+  const RankPlace place = place_of(options.layout, options.rank);
+  StepRanks ranks{.own = engine_ranks(options.layout, place), .beside = {}};
+  if (options.engines_meet && options.layout.dp > 1) ranks.beside = dp_ranks(options.layout, place);
+  return ranks;
+}
+
+// By lane and member, whether this one is connected with it.
+std::vector<std::vector<bool>> wanted_connections(const JoinOptions& options,
+                                                  const StepRanks& steps, int leader,
+                                                  std::size_t num_members) {
+  std::vector<int> all = steps.own;
+  all.insert(all.end(), steps.beside.begin(), steps.beside.end());
+  std::vector<std::vector<bool>> wanted(kNumLanes, among(all, num_members));
+  wanted.resize(kNumLanes + kNumFrontLanes, among(front_ranks(options, leader), num_members));
+  return wanted;
 }
 
 std::unique_ptr<RankLink> link_among(const std::shared_ptr<LinkShared>& shared,
@@ -53,10 +80,10 @@ std::unique_ptr<RankLink> link_among(const std::shared_ptr<LinkShared>& shared,
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
-  FT_CHECK(options.rank >= 0 && options.rank < options.layout.num_ranks());
+  FT_CHECK(options.rank >= 0 && options.rank <= bare_front(options.layout));
   const std::string local_name = random_name();
   FT_ASSIGN_OR_RETURN(const RankListeners listeners, listen_for_ranks(options, local_name));
-  if (options.rank == 0) options.master_port = port_of(listeners.tcp);
+  if (options.gathers) options.master_port = port_of(listeners.tcp);
   const RendezvousOptions rendezvous{
       .layout = options.layout,
       .rank = options.rank,
@@ -65,33 +92,31 @@ Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
       .parts = options.parts,
       .stop_descriptor = options.stop_descriptor,
       .deadline = Clock::now() + options.start_time};
-  FT_ASSIGN_OR_RETURN(Rendezvous found, options.rank == 0
+  FT_ASSIGN_OR_RETURN(Rendezvous found, options.gathers
                                             ? gather_ranks(rendezvous, listeners, local_name)
-                                            : meet_rank_0(rendezvous, listeners, local_name));
-  const RankPlace place = place_of(options.layout, options.rank);
-  const std::vector<int> own = engine_ranks(options.layout, place);
-  const bool meets = options.engines_meet && options.layout.dp > 1;
-  const std::vector<int> beside = meets ? dp_ranks(options.layout, place) : std::vector<int>();
-  std::vector<int> step_ranks = own;
-  step_ranks.insert(step_ranks.end(), beside.begin(), beside.end());
-  std::vector<std::vector<bool>> wanted(kNumLanes, among(step_ranks, options.layout));
-  wanted.resize(kNumLanes + kNumFrontLanes, among(front_ranks(options), options.layout));
-  FT_ASSIGN_OR_RETURN(auto lanes, connect_mesh({.rank = options.rank,
-                                                .num_lanes = kNumLanes + kNumFrontLanes,
-                                                .addresses = found.addresses,
-                                                .wanted = std::move(wanted),
-                                                .token = found.token,
-                                                .stop_descriptor = options.stop_descriptor,
-                                                .deadline = rendezvous.deadline},
-                                               listeners));
+                                            : meet_leader(rendezvous, listeners, local_name));
+  const StepRanks steps = step_ranks(options);
+  FT_ASSIGN_OR_RETURN(auto lanes,
+                      connect_mesh({.rank = options.rank,
+                                    .num_lanes = kNumLanes + kNumFrontLanes,
+                                    .addresses = found.addresses,
+                                    .wanted = wanted_connections(options, steps, found.leader,
+                                                                 found.addresses.size()),
+                                    .token = found.token,
+                                    .stop_descriptor = options.stop_descriptor,
+                                    .deadline = rendezvous.deadline},
+                                   listeners));
   std::unique_ptr<RankGroup> group(new RankGroup());
   group->shared_ = std::make_shared<LinkShared>();
   group->shared_->layout = options.layout;
   group->shared_->rank = options.rank;
-  group->engines_meet_ = meets;
-  for (std::size_t lane = 0; lane < kNumLanes; ++lane) {
-    group->links_[lane] = link_among(group->shared_, own, lanes[lane]);
-    if (meets) group->beside_[lane] = link_among(group->shared_, beside, lanes[lane]);
+  group->shared_->leader = found.leader;
+  group->engines_meet_ = !steps.beside.empty();
+  for (std::size_t lane = 0; lane < kNumLanes && !steps.own.empty(); ++lane) {
+    group->links_[lane] = link_among(group->shared_, steps.own, lanes[lane]);
+    if (group->engines_meet_) {
+      group->beside_[lane] = link_among(group->shared_, steps.beside, lanes[lane]);
+    }
   }
   for (std::size_t lane = 0; lane < kNumFrontLanes; ++lane) {
     group->front_[lane] = std::move(lanes[kNumLanes + lane]);
@@ -141,9 +166,10 @@ std::unique_ptr<RankLink> RankGroup::take_link_beside(Lane lane) {
 std::unique_ptr<RankLink> RankGroup::take_front_link(int engine, FrontLane lane) {
   const int first = engine * layout().ranks_per_engine();
   std::vector<Socket>& sockets = front_[static_cast<std::size_t>(lane)];
-  const int peer = rank() == 0 ? first : 0;
+  const int leader = shared_->leader;
+  const int peer = rank() == leader ? first : leader;
   if (!sockets[static_cast<std::size_t>(peer)].open()) return nullptr;
-  return link_among(shared_, {0, first}, sockets);
+  return link_among(shared_, {leader, first}, sockets);
 }
 
 }  // namespace foretoken::group

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -9,25 +10,33 @@
 
 namespace foretoken::group {
 
+// Where a place of the group stands to the process that requests come to, if that is one for all
+// engines; with it the first rank of each engine in another process is connected.
+enum class FrontSide : uint8_t {
+  kNone,    // every process has requests of its own
+  kFront,   // that process: rank 0's, or one without engines (bare_front)
+  kBeside,  // another engine's rank of that process
+  kBehind,  // another process
+};
+
 struct JoinOptions {
   RankLayout layout;
-  int rank = 0;
-  std::string master_host = {};  // of rank 0; empty: this host alone
+  int rank = 0;                  // bare_front: it is none
+  bool gathers = false;          // the others come to this one: rank 0's process, or a bare front
+  std::string master_host = {};  // of the one that gathers; empty: this host alone
   int master_port = 0;
-  Socket master_listener =
-      {};                  // rank 0's, where it listens already; else it listens at master_port
-  AgreedParts parts = {};  // what all ranks must have alike
+  Socket master_listener = {};  // of that, where it listens already; else it listens at master_port
+  AgreedParts parts = {};       // what all ranks must have alike
   // Whether the engines' layers meet: ranks at the same place of all engines are connected.
   bool engines_meet = true;
-  // Above 0: requests come to rank 0's process, which has so many engines and is connected with
-  // the first rank of every other one.
-  int engines_at_front = 0;
+  FrontSide front = FrontSide::kNone;
+  int engines_at_front = 0;              // of kFront: so many first engines are its own process's
   std::chrono::seconds start_time{300};  // for all to come
   HeartbeatTimes heartbeat = {};
   int stop_descriptor = -1;  // readable: joining stops
 };
 
-// What goes between rank 0 and the first ranks of engines in other processes.
+// What goes between the front end and the first ranks of engines in other processes.
 enum class FrontLane : int { kRequests = 0, kOutputs = 1 };
 inline constexpr int kNumFrontLanes = 2;
 
@@ -53,8 +62,8 @@ class RankGroup {
   bool engines_meet() const { return engines_meet_; }
   // To the ranks at this one's place in the other engines, where there are several; once.
   std::unique_ptr<RankLink> take_link_beside(Lane lane);
-  // Between rank 0 and the first rank of `engine`, on either of the two; once. Null where they are
-  // not connected.
+  // Between the front end and the first rank of `engine`, on either of the two; once. Null where
+  // they are not connected.
   std::unique_ptr<RankLink> take_front_link(int engine, FrontLane lane);
   // Ends the group for all ranks. Any thread.
   void end(const Status& why) { shared_->end.end(why); }

@@ -61,6 +61,7 @@ std::vector<int> dp_ranks(const RankLayout& layout, const RankPlace& place) {
 }
 
 std::string describe(const RankLayout& layout, int rank) {
+  if (rank == bare_front(layout)) return "the front end";
   const RankPlace place = place_of(layout, rank);
   std::string parts;
   const auto add = [&](const char* name, int size, int index) {

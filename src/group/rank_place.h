@@ -44,7 +44,11 @@ std::vector<int> tp_ranks(const RankLayout& layout, const RankPlace& place);
 std::vector<int> pp_ranks(const RankLayout& layout, const RankPlace& place);
 std::vector<int> dp_ranks(const RankLayout& layout, const RankPlace& place);
 
-// "rank 5 (tp 1, pp 0, dp 2)", with only the coordinates whose size is above 1.
+// The number, behind all ranks, of a front end that has no engine and so is no rank.
+inline int bare_front(const RankLayout& layout) { return layout.num_ranks(); }
+
+// "rank 5 (tp 1, pp 0, dp 2)", with only the coordinates whose size is above 1; "the front end" for
+// bare_front.
 std::string describe(const RankLayout& layout, int rank);
 
 }  // namespace foretoken::group

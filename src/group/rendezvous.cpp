@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 // A stranger's connection that says nothing must not hold the others up for long.
 constexpr auto kHelloTime = 3s;
-constexpr uint64_t kProtocol = 1;
+constexpr uint64_t kProtocol = 2;
 
 struct Hello {
   int rank = 0;
@@ -82,23 +82,26 @@ Result<Hello> read_hello(const Message& message) {
   return hello;
 }
 
-// Collects the ranks at rank 0.
+// Collects the ranks at their leader.
 class Gathering {
  public:
   explicit Gathering(const RendezvousOptions& options)
       : options_(options), size_(options.layout.num_ranks()) {
-    found_.control.resize(static_cast<std::size_t>(size_));
-    found_.addresses.resize(static_cast<std::size_t>(size_));
+    const bool is_rank = options.rank != bare_front(options.layout);
+    const auto members = static_cast<std::size_t>(is_rank ? size_ : size_ + 1);
+    found_.leader = options.rank;
+    found_.control.resize(members);
+    found_.addresses.resize(members);
     found_.token = random_name();
-    pids_.resize(static_cast<std::size_t>(size_));
+    pids_.resize(members);
   }
 
   Result<Rendezvous> run(const Socket& listener) {
-    found_.addresses[0] = {.host_identity = host_identity(),
-                           .local_name = {},
-                           .host = options_.master_host,
-                           .port = port_of(listener)};
-    for (int missing = size_ - 1; missing > 0;) {
+    own_address_of(found_) = {.host_identity = host_identity(),
+                              .local_name = {},
+                              .host = options_.master_host,
+                              .port = port_of(listener)};
+    for (std::size_t missing = found_.control.size() - 1; missing > 0;) {
       Result<Socket> socket = accept_next(listener, options_.stop_descriptor, options_.deadline);
       if (!socket.ok()) return refuse(missing_error(socket.status()));
       FT_ASSIGN_OR_RETURN(const bool came, greet(std::move(socket).value()));
@@ -110,6 +113,14 @@ class Gathering {
   void set_local_name(std::string name) { local_name_ = std::move(name); }
 
  private:
+  static RankAddress& own_address_of(Rendezvous& found) {
+    return found.addresses[static_cast<std::size_t>(found.leader)];
+  }
+  // "rank 0" or "the front end".
+  std::string leader_name() const {
+    return found_.leader == 0 ? "rank 0" : describe(options_.layout, found_.leader);
+  }
+
   // True: a rank of the group; false: a stranger, gone again.
   Result<bool> greet(Socket socket) {
     set_rank_options(socket);
@@ -119,7 +130,7 @@ class Gathering {
     Result<Hello> hello = message.ok() ? read_hello(message.value()) : message.status();
     if (!hello.ok()) {
       if (message.ok()) return refuse(hello.status(), std::move(socket));
-      FT_LOG(warn, "a connection to rank 0 was closed: {}", hello.status().message());
+      FT_LOG(warn, "a connection to {} was closed: {}", leader_name(), hello.status().message());
       return false;
     }
     const Status fits = check(hello.value());
@@ -134,30 +145,32 @@ class Gathering {
   Status check(const Hello& hello) const {
     if (hello.num_ranks != size_) {
       return invalid_argument(
-          fmt::format("rank {} counts {} ranks, rank 0 counts {}; give all the same parallel sizes",
-                      hello.rank, hello.num_ranks, size_));
+          fmt::format("rank {} counts {} ranks, {} counts {}; give all the same parallel sizes",
+                      hello.rank, hello.num_ranks, leader_name(), size_));
     }
     if (hello.rank >= size_) {
       return invalid_argument(
           fmt::format("rank {} does not exist among {} ranks", hello.rank, size_));
     }
     const auto at = static_cast<std::size_t>(hello.rank);
-    if (hello.rank == 0 || found_.control[at].open()) {
+    const bool is_own = hello.rank == found_.leader;
+    if (is_own || found_.control[at].open()) {
       return invalid_argument(fmt::format(
           "two processes say that they are rank {} (process {} and process {}); give each its own "
-          "--node-rank or rank variable",
-          hello.rank, hello.rank == 0 ? getpid() : pids_[at], hello.pid));
+          "--node-rank, --data-parallel-start-rank or rank variable",
+          hello.rank, is_own ? getpid() : pids_[at], hello.pid));
     }
-    const auto difference =
-        first_difference(options_.parts, hello.parts, describe(options_.layout, hello.rank));
+    const auto difference = first_difference(options_.parts, hello.parts,
+                                             describe(options_.layout, hello.rank), leader_name());
     return difference ? invalid_argument(*difference) : Status();
   }
 
   Status missing_error(const Status& why) const {
     if (why.message() != "no answer in time") return why;
     std::string names;
-    for (std::size_t rank = 1; rank < found_.control.size(); ++rank) {
-      if (!found_.control[rank].open())
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
+      const bool is_own = rank == static_cast<std::size_t>(found_.leader);
+      if (!is_own && !found_.control[rank].open())
         names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
     }
     return aborted(
@@ -181,16 +194,18 @@ class Gathering {
   }
 
   Result<Rendezvous> welcome() {
-    found_.addresses[0].local_name = local_name_;
+    own_address_of(found_).local_name = local_name_;
     Message message(MessageKind::kWelcome);
     message.put(found_.token);
+    message.put(static_cast<uint64_t>(found_.leader));
     for (const RankAddress& address : found_.addresses) {
       message.put(address.host_identity);
       message.put(address.local_name);
       message.put(address.host);
       message.put(static_cast<uint64_t>(address.port));
     }
-    for (std::size_t rank = 1; rank < found_.control.size(); ++rank) {
+    for (std::size_t rank = 0; rank < found_.control.size(); ++rank) {
+      if (rank == static_cast<std::size_t>(found_.leader)) continue;
       const Status sent =
           send_message(found_.control[rank], message, options_.stop_descriptor, options_.deadline);
       if (!sent.ok()) {
@@ -223,7 +238,7 @@ Result<Rendezvous> gather_ranks(const RendezvousOptions& options, const RankList
   return gathering.run(listeners.tcp);
 }
 
-Result<Rendezvous> meet_rank_0(const RendezvousOptions& options, const RankListeners& listeners,
+Result<Rendezvous> meet_leader(const RendezvousOptions& options, const RankListeners& listeners,
                                const std::string& local_name) {
   FT_ASSIGN_OR_RETURN(Socket control, connect_tcp(options.master_host, options.master_port,
                                                   options.stop_descriptor, options.deadline));
@@ -244,12 +259,18 @@ Result<Rendezvous> meet_rank_0(const RendezvousOptions& options, const RankListe
   MessageReader reader(message);
   Rendezvous found;
   FT_ASSIGN_OR_RETURN(found.token, reader.text());
-  for (int rank = 0; rank < options.layout.num_ranks(); ++rank) {
+  FT_ASSIGN_OR_RETURN(found.leader, read_int(reader));
+  const int num_ranks = options.layout.num_ranks();
+  if (found.leader != 0 && found.leader != num_ranks) {
+    return internal_error(fmt::format("the ranks met at {}, which is none of them", found.leader));
+  }
+  for (int rank = 0; rank < std::max(num_ranks, found.leader + 1); ++rank) {
     FT_ASSIGN_OR_RETURN(RankAddress address, read_address(reader));
     found.addresses.push_back(std::move(address));
   }
-  found.addresses[0].host = options.master_host;
-  found.addresses[0].port = options.master_port;
+  RankAddress& leader = found.addresses[static_cast<std::size_t>(found.leader)];
+  leader.host = options.master_host;
+  leader.port = options.master_port;
   found.control.push_back(std::move(control));
   return found;
 }

@@ -12,8 +12,8 @@ namespace foretoken::group {
 // How a rank finds the others.
 struct RendezvousOptions {
   RankLayout layout;
-  int rank = 0;
-  std::string master_host;  // of rank 0
+  int rank = 0;             // bare_front: it is none
+  std::string master_host;  // of the process that gathers the ranks
   int master_port = 0;
   AgreedParts parts;  // what all must have alike; the first is the program's version
   int stop_descriptor = -1;
@@ -22,24 +22,25 @@ struct RendezvousOptions {
 
 // What the ranks know of each other afterwards.
 struct Rendezvous {
-  std::vector<RankAddress> addresses;
+  int leader = 0;                      // who gathered them: rank 0, or bare_front
+  std::vector<RankAddress> addresses;  // by rank, behind them that of a bare front
   std::string token;
-  // Of rank 0: a connection to every rank, by rank; of others: one, to rank 0, at [0]. They stay
-  // open as the control plane.
+  // Of the leader: a connection to every rank, by rank; of others: one, to the leader, at [0]. They
+  // stay open as the control plane.
   std::vector<Socket> control;
 };
 
 // `listeners` are where this rank will be found, `local_name` the name of the local one.
 //
-// Rank 0: waits at listeners.tcp for all others and tells them of each other. A rank that is
+// The leader: waits at listeners.tcp for all others and tells them of each other. A rank that is
 // doubled, counts another number of ranks or differs in `parts` ends it for all with one error that
 // says so; at the deadline the error names the ranks that did not come. Connections of strangers
 // are closed and logged.
 Result<Rendezvous> gather_ranks(const RendezvousOptions& options, const RankListeners& listeners,
                                 const std::string& local_name);
 
-// Other ranks: go to rank 0 and wait for its word.
-Result<Rendezvous> meet_rank_0(const RendezvousOptions& options, const RankListeners& listeners,
+// Other ranks: go to the leader and wait for its word.
+Result<Rendezvous> meet_leader(const RendezvousOptions& options, const RankListeners& listeners,
                                const std::string& local_name);
 
 // A name that no other process has, for abstract sockets and tokens.

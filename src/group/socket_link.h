@@ -14,6 +14,7 @@ namespace foretoken::group {
 struct LinkShared {
   RankLayout layout;
   int rank = 0;
+  int leader = 0;  // as of Rendezvous
   EndState end;
   Activity activity;
 };

@@ -43,6 +43,11 @@ const FlagRemoval kRemovals[] = {
      }},
     {"--data-parallel-size", [](Combination& c) { c.num_engines = 1; }},
     {"--nnodes", [](Combination& c) { c.num_hosts = 1; }},
+    {"--data-parallel-hybrid-lb", [](Combination& c) { c.server_per_host = false; }},
+    {"--data-parallel-external-lb", [](Combination& c) { c.server_per_engine = false; }},
+    {"--data-parallel-rank", [](Combination& c) { c.server_per_engine = false; }},
+    {"--headless", [](Combination& c) { c.no_server = false; }},
+    {"--data-parallel-size-local", [](Combination& c) { c.num_local_engines.reset(); }},
     {"--distributed-executor-backend", [](Combination& c) { c.one_process = false; }},
     {"--communicator", [](Combination& c) { c.uses_mpi = false; }},
     {"--enable-expert-parallel", [](Combination& c) { c.expert_parallel = false; }},
@@ -136,6 +141,11 @@ const FlagValue kValues[] = {
      [](const std::string&, Combination& c) { c.gives_logprobs = true; }},
     {"--max-processor-rows (above 0)",
      [](const std::string&, Combination& c) { c.keeps_processor_rows = true; }},
+    {"use (--data-parallel-hybrid-lb) instead",
+     [](const std::string&, Combination& c) {
+       c.server_per_engine = false;
+       c.server_per_host = true;
+     }},
     {"--scheduling-policy (priority)",
      [](const std::string&, Combination& c) { c.has_priorities = true; }},
     {"(?:add|with) (--enable-lora)", [](const std::string&, Combination& c) { c.lora = true; }},

@@ -31,5 +31,18 @@ TEST(EngineRankFields, TwoNamesSetOneMember) {
   EXPECT_EQ(engine_field_text(*find_engine_field("data_parallel_rpc_port"), config), "7");
 }
 
+// Nought engines are a number that a host may have; not to say how many is another thing.
+TEST(EngineRankFields, AHostMayHaveNoEngine) {
+  EngineConfig config;
+  const EngineField& local = *find_engine_field("data_parallel_size_local");
+  EXPECT_TRUE(is_automatic(local, config));
+  config.parallel.data_parallel_size_local = 0;
+  EXPECT_FALSE(is_automatic(local, config));
+  EXPECT_TRUE(check_engine_field(local, config).ok());
+  config.parallel.data_parallel_rank = -2;
+  EXPECT_NE(check_engine_fields(config).message().find("--data-parallel-rank -2"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -3,17 +3,21 @@
 
 Hosts are processes beside each other, started by --nnodes, by vLLM's names and by mpirun. Each layout
 gives the text of one rank, greedy and sampled, with each drafter; then a server under random load, with
-grammars; then hosts that are killed and stopped while requests run.
+grammars; then hosts that are killed and stopped while requests run. Hosts with unequally many engines,
+servers without engines and servers of their own have parts of their own: uneven, bare, own_servers.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
+import functools
 import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +31,7 @@ from ranks_common import (
     LIMIT,
     METHODS,
     PATIENCE,
+    PROMPTS,
     Server,
     children_of,
     drafters,
@@ -46,6 +51,23 @@ def vllm_flags(layout):
     names = ["--data-parallel-size-local", str(engines // 2), "--data-parallel-address", "127.0.0.1"]
     common = [*layout, *names, "--data-parallel-rpc-port", port]
     return [common, [*common, "--headless", "--data-parallel-start-rank", str(engines // 2)]]
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def named_hosts(layout, shares, address="127.0.0.1"):
+    """Flags of hosts with so many engines each, the server's first; its own may be none."""
+    common = [*layout, "--data-parallel-address", address, "--data-parallel-rpc-port", free_port()]
+    flags, first = [], 0
+    for host, share in enumerate(shares):
+        own = [*common, "--data-parallel-size-local", str(share)]
+        flags.append(own if host == 0 else [*own, "--headless", "--data-parallel-start-rank", str(first)])
+        first += share
+    return flags
 
 
 class HostBehind:
@@ -68,6 +90,18 @@ class HostBehind:
         return os.pread(self.log.fileno(), 1 << 20, 0).decode(errors="replace")
 
 
+def engines_of(server):
+    """Their numbers, as metrics tell them."""
+    return set(re.findall(r'^vllm:num_requests_running\{.*engine="(\d+)"', server.metrics(), re.M))
+
+
+def text_of_server(server, prompt):
+    connection = server.connection()
+    body = {"prompt": prompt, "max_tokens": 24, "temperature": 0}
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    return json.loads(connection.getresponse().read())["choices"][0]["text"]
+
+
 class EngineHosts(Suite):
     def run_hosts(self, front, behind, methods=METHODS):
         """What the front end of two hosts generates, by the commands of both."""
@@ -75,6 +109,167 @@ class EngineHosts(Suite):
             text = self.text_of(front, methods=methods)
             expect(other.process.wait(PATIENCE) == 0, other.errors())
         return text
+
+    def run_named(self, two, layout, shares, places):
+        """What the first of several hosts generates, each in one of two networks."""
+        flags = named_hosts(layout, shares, two.addresses[0])
+        commands = [two.command(place, self.generate_command(*own)) for place, own in zip(places, flags)]
+        with contextlib.ExitStack() as stack:
+            behind = [stack.enter_context(HostBehind(command)) for command in commands[1:]]
+            text = self.text_of(commands[0])
+            for host in behind:
+                expect(host.process.wait(PATIENCE) == 0, host.errors())
+        return text
+
+    def uneven(self):
+        """One engine beside the server, two or three on another host."""
+        if not network_spaces.allowed():
+            return self.skip("uneven", "network namespaces are not allowed here")
+        reference = self.reference()
+        with network_spaces.TwoHosts() as two:
+            for layout, shares in ((["-dp", "4"], (1, 3)), (["-dp", "3", "-tp", "2"], (1, 2))):
+                self.compare([*layout, f"{shares}"], self.run_named(two, layout, shares, (0, 1)), reference)
+        self.overlap()
+        return None
+
+    def overlap(self):
+        """Two hosts that name the same engine are told so, both of them."""
+        front, behind = named_hosts(["-dp", "3"], (2, 2))
+        behind[-1] = "1"
+        with HostBehind(self.generate_command(*behind)) as other, HostBehind(self.generate_command(*front)) as one:
+            for host in (one, other):
+                expect(host.process.wait(PATIENCE) == 1, "exit code")
+                expect("two processes say that they are rank 1" in host.errors(), host.errors())
+        print("  two hosts with one engine: both end with a sentence", flush=True)
+
+    def bare(self):
+        """A server without engines, of which one or two hosts have all."""
+        if not network_spaces.allowed():
+            return self.skip("bare", "network namespaces are not allowed here")
+        reference = self.reference()
+        with network_spaces.TwoHosts() as two:
+            for layout, shares, places in (
+                (["-dp", "2"], (0, 2), (0, 1)),
+                (["-dp", "4"], (0, 3, 1), (0, 1, 0)),
+                (["-dp", "1", "-tp", "2"], (0, 1), (0, 1)),
+            ):
+                text = self.run_named(two, layout, shares, places)
+                self.compare([*layout, f"{shares}"], text, reference)
+        self.bare_experts()
+        self.bare_server()
+        for kills_server in (False, True):
+            self.bare_end(kills_server)
+        return None
+
+    def bare_experts(self):
+        """Engines that have experts together, with a server beside them."""
+        front, behind = named_hosts(["-dp", "2", "-ep"], (0, 2))
+        text = self.run_hosts(
+            [*self.latents_command(), *front], [*self.latents_command(), *behind], LATENT_METHODS
+        )
+        self.compare(["-dp", "2", "-ep", "(0, 2)"], text, self.latents_of_one_rank())
+
+    def bare_server(self):
+        front, behind = named_hosts(["-dp", "2"], (0, 2))
+        with HostBehind(self.serve_command(behind, None)) as other, Server(self.program, front) as server:
+            server.random_load(self.rounds)
+            self.grammars(server)
+            expect(server.get("/health") == 200, "the server is not healthy")
+            expect(engines_of(server) == {"0", "1"}, f"engines {engines_of(server)}")
+            self.named_engine(server)
+            expect(server.stop() == 0, "exit code")
+            expect(other.process.wait(PATIENCE) == 0, other.errors())
+        print(f"  {' '.join(front)}: {self.rounds} requests", flush=True)
+
+    @staticmethod
+    def named_engine(server):
+        """A header names the engine of a request."""
+
+        def status_of(engine):
+            headers = {"Content-Type": "application/json", "X-data-parallel-rank": engine}
+            connection = server.connection()
+            connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 4}), headers)
+            return connection.getresponse().status
+
+        def tokens_of(engine):
+            pattern = rf'^vllm:generation_tokens_total\{{.*engine="{engine}".*\}} (\S+)'
+            return float(re.search(pattern, server.metrics(), re.M).group(1))
+
+        before = tokens_of(0)
+        codes = [status_of("1") for _ in range(5)]
+        expect(codes == [200] * 5 and tokens_of(0) == before, f"{codes}, {tokens_of(0)} instead of {before}")
+        codes = [status_of(engine) for engine in ("2", "one")]
+        expect(codes == [400, 200], f"answers {codes}")
+
+    def bare_end(self, kills_server):
+        """The end of the engines' host is that of the server, and the other way round."""
+        front, behind = named_hosts(["-dp", "2"], (0, 2))
+        with HostBehind(self.serve_command(behind, None)) as other, Server(self.program, front) as server:
+            (server if kills_server else other).process.kill()
+            left = other if kills_server else server
+            expect(left.process.wait(LIMIT) == 1, "exit code")
+            named = "the front end" if kills_server else "rank [01]"
+            expect(re.search(named, left.errors()), left.errors())
+        print(f"  a server without engines, {'its' if kills_server else 'their'} end: both end", flush=True)
+
+    def own_servers(self):
+        """A server for each host or engine, with experts in common or nothing."""
+        self.servers_apart()
+        hybrid = ["-dp", "4", "--data-parallel-hybrid-lb", "--data-parallel-size-local", "2"]
+        hybrid += ["--data-parallel-address", "127.0.0.1"]
+        for layout, starts, flag in ((hybrid, ("0", "2"), "-dpr"), (["-dp", "2"], ("0", "1"), "-dpn")):
+            common = [*layout, "-ep", "--data-parallel-rpc-port", free_port()]
+            self.servers_together([[*common, flag, start] for start in starts])
+        self.mixed_servers()
+
+    def servers_apart(self):
+        """Engines that share nothing: their servers start one after the other, and need no address."""
+        for layout, starts, flag, numbers in (
+            (["-dp", "4", "-dph", "-dpl", "2"], ("0", "2"), "-dpr", ({"0", "1"}, {"2", "3"})),
+            (["-dp", "2"], ("0", "1"), "-dpn", ({"0"}, {"1"})),
+        ):
+            with contextlib.ExitStack() as stack:
+                servers = [stack.enter_context(Server(self.program, [*layout, flag, start])) for start in starts]
+                self.expect_alike(servers, numbers)
+                clash = [*self.serve_command([*layout, flag, starts[1]], None), "--port", str(servers[0].port)]
+                ended = subprocess.run([*clash, "--host", "127.0.0.1"], capture_output=True, text=True)
+                expect(ended.returncode == 1 and "choose another --port" in ended.stderr, ended.stderr)
+                # The other does not notice.
+                expect(servers[0].stop() == 0, "exit code")
+                expect(servers[1].complete(20) == 200, "no answer without the other server")
+                expect(servers[1].stop() == 0, "exit code")
+            print(f"  {' '.join(layout)} {flag}: two servers apart", flush=True)
+
+    def servers_together(self, flags):
+        """Engines with experts in common: their servers wait for each other at the start and at the end."""
+        started = functools.partial(Server, self.program, model=latent_flags(), methods=LATENT_METHODS)
+        with concurrent.futures.ThreadPoolExecutor(len(flags)) as pool, contextlib.ExitStack() as stack:
+            servers = [stack.enter_context(server) for server in pool.map(started, flags)]
+            local = 2 if "--data-parallel-hybrid-lb" in flags[0] else 1
+            self.expect_alike(servers, [{str(i * local + j) for j in range(local)} for i in range(len(flags))])
+            loads = [pool.submit(server.random_load, self.rounds) for server in servers]
+            [load.result() for load in loads]
+            expect(list(pool.map(Server.stop, servers)) == [0] * len(flags), "exit codes")
+        print(f"  {' '.join(flags[0][:-2])}: {len(flags)} servers, experts in common", flush=True)
+
+    def mixed_servers(self):
+        """One host believes that it has the only server, the other that each has one."""
+        common = ["-dp", "2", "-ep", "-dpl", "1", "-dpa", "127.0.0.1", "-dpp", free_port()]
+        commands = [[*self.latents_command(), *common], [*self.latents_command(), *common, "-dpr", "1"]]
+        with HostBehind(commands[0]) as one, HostBehind(commands[1]) as other:
+            for host in (one, other):
+                expect(host.process.wait(PATIENCE) == 1, "exit code")
+                expect("--data-parallel-hybrid-lb" in host.errors(), host.errors())
+        print("  one server or two: both hosts end with a sentence", flush=True)
+
+    @staticmethod
+    def expect_alike(servers, numbers):
+        """The same texts, and the engines by their numbers."""
+        texts = [[text_of_server(server, prompt) for prompt in PROMPTS] for server in servers]
+        expect(texts[0] == texts[1], f"texts differ: {texts}")
+        for server, own in zip(servers, numbers):
+            expect(server.get("/health") == 200, "the server is not healthy")
+            expect(engines_of(server) == own, f"engines {engines_of(server)}, not {own}")
 
     def layouts(self):
         reference = self.reference()
@@ -202,7 +397,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=60)
-    parts = ["layouts", "spaces", "experts", "launched", "load", "faults"]
+    parts = ["layouts", "spaces", "experts", "launched", "load", "faults", "uneven", "bare", "own_servers"]
     parser.add_argument("--only", nargs="*", default=parts)
     arguments = parser.parse_args()
     arguments.starts = 0

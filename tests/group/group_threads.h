@@ -29,7 +29,8 @@ inline std::vector<std::optional<JoinResult>> join_all(
     options.start_time = std::chrono::seconds(120);
     // A busy machine is no silence.
     options.heartbeat.patience = std::chrono::minutes(10);
-    if (i == 0) options.master_listener = std::move(listener).value();
+    options.gathers = i == 0;
+    if (options.gathers) options.master_listener = std::move(listener).value();
     if (change) change(i, options);
     threads.emplace_back([options = std::move(options), &joined, i]() mutable {
       joined[static_cast<std::size_t>(i)] = RankGroup::join(std::move(options));

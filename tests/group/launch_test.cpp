@@ -56,6 +56,43 @@ TEST(Launch, AHostHasItsEnginesFirstRanksInOneProcess) {
                "--data-parallel-size 4 cannot be divided among --nnodes 3");
 }
 
+// Whatever launchers and LeaderWorkerSet say of this process.
+TEST(Launch, NamedEnginesSayWhereAHostStands) {
+  const RankLayout layout{.tp = 2, .dp = 4};
+  const Environment slurm = [](const char* name) -> const char* {
+    const std::string_view asked(name);
+    if (asked == "SLURM_PROCID" || asked == "LWS_WORKER_INDEX") return "1";
+    return asked == "SLURM_STEP_NUM_TASKS" || asked == "LWS_GROUP_SIZE" ? "2" : nullptr;
+  };
+  HostFlags flags{.master_addr = "a", .engines = HostEngines{.first = 1, .count = 3}};
+  EXPECT_EQ(plan_launch(layout, flags, slurm).value(),
+            (LaunchPlan{.rank = 2,
+                        .master_host = "a",
+                        .master_port = kDefaultMasterPort,
+                        .num_engines = 3,
+                        .first_child = 3,
+                        .end_child = 8}));
+  EXPECT_FALSE(plan_launch(layout, flags, slurm).value().gathers());
+  flags.engines = HostEngines{.first = 0, .count = 1};
+  EXPECT_TRUE(plan_launch(layout, flags, slurm).value().gathers());
+  flags.engines->behind = true;
+  EXPECT_FALSE(plan_launch(layout, flags, slurm).value().gathers());
+  flags.engines = HostEngines{};
+  const LaunchPlan front = plan_launch(layout, flags, slurm).value();
+  EXPECT_TRUE(front.gathers());
+  EXPECT_EQ(front.rank, bare_front(layout));
+  EXPECT_EQ(front.first_child, front.end_child);
+  flags.engines = HostEngines{.first = 3, .count = 2};
+  expect_error(plan_launch(layout, flags, slurm), "--data-parallel-size 4");
+  flags = {.engines = HostEngines{.first = 1, .count = 3}};
+  expect_error(plan_launch(layout, flags, slurm), "--data-parallel-address");
+  const Environment child = [](const char* name) -> const char* {
+    if (std::string_view(name) == kChildRankVariable) return "5";
+    return std::string_view(name) == kChildMasterVariable ? "a:1" : nullptr;
+  };
+  EXPECT_EQ(plan_launch(layout, flags, child).value().local_rank, 3);
+}
+
 TEST(Launch, ALauncherHasAProcessForEachRankOfAllEngines) {
   const RankLayout layout{.tp = 2, .dp = 2};
   const auto srun = [](const char* name) -> const char* {

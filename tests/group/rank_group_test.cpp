@@ -41,10 +41,13 @@ TEST(RankGroup, EnginesSideBySideHaveLinksOfTheirOwn) {
 
 // Of three engines of two ranks the first two are of rank 0's process.
 TEST(RankGroup, AFrontEndHasLinksToTheFirstRanksOfOtherProcesses) {
-  const auto joined = join_all(6, [](int, JoinOptions& options) {
+  const auto joined = join_all(6, [](int rank, JoinOptions& options) {
     options.layout = {.tp = 2, .dp = 3};
     options.engines_meet = false;
     options.engines_at_front = 2;
+    options.front = rank == 0  ? FrontSide::kFront
+                    : rank < 4 ? FrontSide::kBeside
+                               : FrontSide::kBehind;
   });
   for (const auto& one : joined) ASSERT_TRUE(one->ok()) << one->status().message();
   EXPECT_FALSE(joined[0]->value()->engines_meet());
@@ -60,6 +63,34 @@ TEST(RankGroup, AFrontEndHasLinksToTheFirstRanksOfOtherProcesses) {
   const auto first = joined[4]->value()->take_link(Lane::kPlans);
   const auto second = joined[5]->value()->take_link(Lane::kPlans);
   on_all_ranks({first.get(), second.get()}, expect_exchanges);
+}
+
+// The last of three is no rank: the others come to it and are all behind it.
+TEST(RankGroup, AFrontEndWithoutEnginesLeadsAllRanks) {
+  auto joined = join_all(3, [](int i, JoinOptions& options) {
+    options.layout = {.dp = 2};
+    options.engines_meet = false;
+    options.front = i == 0 ? FrontSide::kFront : FrontSide::kBehind;
+    options.rank = i == 0 ? bare_front(options.layout) : i - 1;
+  });
+  for (const auto& one : joined) ASSERT_TRUE(one->ok()) << one->status().message();
+  RankGroup& front = *joined[0]->value();
+  for (int engine = 0; engine < 2; ++engine) {
+    RankGroup& behind = *joined[static_cast<std::size_t>(engine) + 1]->value();
+    EXPECT_EQ(behind.rank(), engine);
+    for (const FrontLane lane : {FrontLane::kRequests, FrontLane::kOutputs}) {
+      const auto here = front.take_front_link(engine, lane);
+      const auto there = behind.take_front_link(engine, lane);
+      ASSERT_TRUE(here != nullptr && there != nullptr);
+      EXPECT_EQ(here->rank(), 0);
+      on_all_ranks({here.get(), there.get()}, expect_exchanges);
+    }
+  }
+  joined[0].reset();
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_TRUE(test::eventually([&] { return !joined[i]->value()->ended().ok(); }));
+    EXPECT_EQ(joined[i]->value()->ended().message(), "the front end has ended the group");
+  }
 }
 
 TEST(RankGroup, AnAbortOfOneRankEndsAll) {

@@ -24,6 +24,7 @@ TEST(RankPlace, SubgroupsContainTheirRank) {
 TEST(RankPlace, DescribesOnlyWhatIsDivided) {
   EXPECT_EQ(describe({.tp = 2, .pp = 1, .dp = 3}, 5), "rank 5 (tp 1, dp 2)");
   EXPECT_EQ(describe({}, 0), "rank 0");
+  EXPECT_EQ(describe({.dp = 2}, bare_front({.dp = 2})), "the front end");
 }
 
 TEST(RankPlace, RefusesSizesThatCannotBe) {

@@ -48,11 +48,25 @@ TEST(Rendezvous, AnotherConfigurationEndsItForAll) {
 TEST(Rendezvous, NamesTheRanksThatDidNotCome) {
   JoinOptions options;
   options.layout = {.tp = 3};
+  options.gathers = true;
   options.start_time = std::chrono::seconds(0);
   const JoinResult joined = RankGroup::join(std::move(options));
   ASSERT_FALSE(joined.ok());
   EXPECT_NE(joined.status().message().find("these did not come"), std::string::npos);
   EXPECT_NE(joined.status().message().find("1, 2;"), std::string::npos)
+      << joined.status().message();
+}
+
+TEST(Rendezvous, ABareFrontNamesTheRanksThatDidNotCome) {
+  JoinOptions options;
+  options.layout = {.dp = 2};
+  options.rank = bare_front(options.layout);
+  options.gathers = true;
+  options.start_time = std::chrono::seconds(0);
+  const JoinResult joined = RankGroup::join(std::move(options));
+  ASSERT_FALSE(joined.ok());
+  EXPECT_NE(joined.status().message().find("of 2 ranks these did not come"), std::string::npos);
+  EXPECT_NE(joined.status().message().find("0, 1;"), std::string::npos)
       << joined.status().message();
 }
 

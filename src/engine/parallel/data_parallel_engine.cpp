@@ -5,9 +5,11 @@
 #include <thread>
 
 #include "base/check.h"
+#include "compat/compat.h"
 #include "device/cpu/cpu_quota.h"
 #include "device/device_traits.h"
 #include "engine/parallel/start_engines.h"
+#include "engine/request/engine_number.h"
 #include "engine/request/generate_call.h"
 #include "engine/request/parameters/slot_params.h"
 #include "engine/start/parallel_checks.h"
@@ -37,22 +39,26 @@ std::vector<const EngineInfo*> infos_of(const std::vector<std::unique_ptr<Engine
 }
 
 // Every choice of every request gets the error.
-std::vector<RequestOutput> refuse_to_wait(const std::vector<Request>& requests) {
+std::vector<RequestOutput> refuse_all(const std::vector<Request>& requests, const Status& why) {
   GenerateCall call(requests);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    call.fail(i, invalid_argument("generate was called from an output callback, which it would "
-                                  "wait for; use submit or generate_async"));
-  }
+  for (size_t i = 0; i < requests.size(); ++i) call.fail(i, why);
   return call.take();
+}
+
+Status no_waiting() {
+  return invalid_argument(
+      "generate was called from an output callback, which it would wait for; use submit or "
+      "generate_async");
 }
 
 }  // namespace
 
 DataParallelEngine::DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed,
-                                       int num_here)
-    : engines_(std::move(engines)),
+                                       int num_here, std::unique_ptr<Engine> texts)
+    : texts_(std::move(texts)),
+      engines_(std::move(engines)),
       seed_(seed),
-      num_here_(num_here > 0 ? num_here : static_cast<int>(engines_.size())),
+      num_here_(num_here >= 0 ? num_here : static_cast<int>(engines_.size())),
       info_(sum_of(infos_of(engines_))),
       router_(static_cast<int>(engines_.size()), engines_.front()->info().block_size,
               blocks_to_remember(engines_.front()->info())) {}
@@ -63,7 +69,19 @@ DataParallelEngine::~DataParallelEngine() { end_together(engines_); }
 Result<std::unique_ptr<Engine>> DataParallelEngine::create(const EngineConfig& config) {
   FT_ASSIGN_OR_RETURN(StartedEngines started, start_engines(config, process_environment));
   return std::unique_ptr<Engine>(std::make_unique<DataParallelEngine>(
-      std::move(started.engines), config.seed, started.num_here));
+      std::move(started.engines), config.seed, started.num_here, std::move(started.texts)));
+}
+
+// Processors are code, and run in this process.
+int DataParallelEngine::num_candidates(const Request& request) const {
+  return request.sampling.logits_processors.empty() ? static_cast<int>(engines_.size()) : num_here_;
+}
+
+Status DataParallelEngine::check_engines(const Request& request) const {
+  if (!request.sampling.logits_processors.empty()) {
+    FT_RETURN_IF_ERROR(compat({.logits_processors = true, .num_local_engines = num_here_}));
+  }
+  return check_engine_number(request, num_candidates(request));
 }
 
 void DataParallelEngine::prepare(Request& request) {
@@ -79,16 +97,17 @@ void DataParallelEngine::prepare(Request& request) {
   }
 }
 
-// Processors are code, and run in this process.
 PrefixRouter::Route DataParallelEngine::route(const Request& request, int num_sequences) {
-  const bool stays = !request.sampling.logits_processors.empty();
+  const bool is_named = request.data_parallel_rank.has_value();
   return router_.choose(request.prompt_token_ids, router_salt(request), num_sequences,
-                        stays ? num_here_ : static_cast<int>(engines_.size()));
+                        is_named ? 1 : num_candidates(request),
+                        request.data_parallel_rank.value_or(0));
 }
 
 Status DataParallelEngine::submit(Request request, OutputCallback callback,
                                   std::string* request_id) {
   if (request.prompt.empty() && request.prompt_token_ids.empty()) FT_RETURN_IF_ERROR(health());
+  FT_RETURN_IF_ERROR(check_engines(request));
   prepare(request);
   const std::string id = request.request_id;
   for (size_t tries = 1;; ++tries) {
@@ -100,7 +119,7 @@ Status DataParallelEngine::submit(Request request, OutputCallback callback,
     if (status.ok() && request_id != nullptr) *request_id = id;
     if (status.code() != StatusCode::kInternal) return status;
     router_.close(live->route.engine);
-    if (tries == engines_.size()) return status;
+    if (tries == engines_.size() || request.data_parallel_rank) return status;
   }
 }
 
@@ -113,6 +132,7 @@ Status DataParallelEngine::submit_to(const std::shared_ptr<Live>& live, Request 
       return invalid_argument("request_id '" + live->id + "' is in use; choose another");
     }
   }
+  request.data_parallel_rank.reset();
   const Status status = engines_[static_cast<size_t>(live->route.engine)]->submit(
       std::move(request),
       [this, live, callback = std::move(callback)](const RequestOutput& output) {
@@ -154,7 +174,11 @@ void DataParallelEngine::abort(const std::string& request_id) {
 
 // Each engine gets its share in one call, so that equal calls run in equal batches there.
 std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> requests) {
-  if (inside_callback == this) return refuse_to_wait(requests);
+  if (inside_callback == this) return refuse_all(requests, no_waiting());
+  for (const Request& request : requests) {
+    const Status runs = check_engines(request);
+    if (!runs.ok()) return refuse_all(requests, runs);
+  }
   std::vector<Share> shares(engines_.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     prepare(requests[i]);
@@ -163,6 +187,7 @@ std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> req
     Share& share = shares[static_cast<size_t>(chosen.engine)];
     share.parts.push_back({i, chosen, choices});
     share.requests.push_back(std::move(requests[i]));
+    share.requests.back().data_parallel_rank.reset();
   }
   std::vector<std::thread> threads;
   for (size_t i = 0; i < engines_.size(); ++i) {
@@ -270,13 +295,14 @@ EngineStats DataParallelEngine::stats() const {
   return sum_of(std::move(engines));
 }
 
-EngineConfig config_of_host(const EngineConfig& config, int num_engines) {
+EngineConfig config_of_host(const EngineConfig& config, int num_engines, int first_engine) {
   EngineConfig part = config;
   part.parallel.data_parallel_size = num_engines;
   part.parallel.nnodes = 1;
   part.parallel.node_rank = 0;
-  part.parallel.data_parallel_size_local = 0;
-  part.parallel.data_parallel_start_rank = -1;
+  part.parallel.data_parallel_size_local = -1;
+  part.parallel.data_parallel_start_rank = first_engine;
+  part.parallel.data_parallel_rank = -1;
   part.parallel.headless = false;
   return part;
 }
@@ -286,6 +312,7 @@ EngineConfig config_of_engine(const EngineConfig& config, int index) {
   const ParallelConfig& parallel = config.parallel;
   const int ranks = parallel.tensor_parallel_size * parallel.pipeline_parallel_size;
   part.parallel.data_parallel_size = 1;
+  part.parallel.data_parallel_start_rank = std::max(parallel.data_parallel_start_rank, 0) + index;
   // A device that is not numbered has no use for it.
   part.device_ordinal += index * ranks;
   const DeviceTraits* device = find_device_type(config.device);

@@ -22,12 +22,14 @@ namespace foretoken {
 class DataParallelEngine final : public Engine {
  public:
   // At least one engine, all with the same configuration; `seed` is EngineConfig::seed. The first
-  // num_here of them are of this process (0: all): they alone run logits processors.
-  DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed, int num_here = 0);
+  // num_here of them are of this process (-1: all): they alone run logits processors. `texts`,
+  // which may be null, is what they ask about texts.
+  DataParallelEngine(std::vector<std::unique_ptr<Engine>> engines, uint64_t seed, int num_here = -1,
+                     std::unique_ptr<Engine> texts = nullptr);
   ~DataParallelEngine() override;
 
-  // Makes config.parallel.data_parallel_size engines, all at once; where other processes have some
-  // of them, meets these, or makes those of this host alone (start_engines). The devices and the
+  // Makes the engines of this process, all at once, and meets those of other processes
+  // (start_engines). The devices and the
   // processors of this host are divided among its own, and each measures its steps beside the
   // others'.
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config);
@@ -87,6 +89,12 @@ class DataParallelEngine final : public Engine {
                                    : request.cache_salt + '\n' + request.adapter;
   }
 
+  // So many first engines may run the request.
+  int num_candidates(const Request& request) const;
+  // Why a request can run on none of the engines; ok: on some.
+  Status check_engines(const Request& request) const;
+
+  const std::unique_ptr<Engine> texts_;  // outlives the engines
   std::vector<std::unique_ptr<Engine>> engines_;
   const uint64_t seed_;
   const int num_here_;
@@ -99,8 +107,9 @@ class DataParallelEngine final : public Engine {
   std::unordered_map<std::string, int> engine_of_;  // by id of a request that runs
 };
 
-// The configuration of the engines of one of several hosts, of which it has `num_engines`.
-EngineConfig config_of_host(const EngineConfig& config, int num_engines);
+// The configuration of the engines of one of several hosts, which has `num_engines` from
+// `first_engine` on.
+EngineConfig config_of_host(const EngineConfig& config, int num_engines, int first_engine = 0);
 // The configuration of the `index`th of several engines.
 EngineConfig config_of_engine(const EngineConfig& config, int index);
 

@@ -30,7 +30,7 @@ class EngineHost {
       : engine_(std::move(engine)), requests_(requests), outputs_(outputs), index_(index) {}
 
   Status run() {
-    Status status = send(FrontKind::kInfo, 0, packed(engine_->info()));
+    Status status = send(FrontKind::kInfo, 0, packed(engine_->info(), engine_->adapters()));
     if (status.ok()) status = take_requests();
     if (!status.ok()) end_calls();
     calls_.clear();

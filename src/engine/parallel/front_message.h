@@ -19,7 +19,7 @@ enum class FrontKind : uint64_t {
   kUnloadAdapter,  // name; the reply: Status
   kEnd,            // nothing follows; the engine ends
   // From the engine.
-  kInfo,  // EngineInfo: it is ready
+  kInfo,  // EngineInfo and adapters: it is ready
   kReply,
   kOutput,  // RequestOutput
   kEnded,   // nothing follows

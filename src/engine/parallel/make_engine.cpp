@@ -14,7 +14,9 @@ Status make_engine(const EngineConfig& given, std::unique_ptr<Engine>* engine) {
   EngineConfig config = given;
   FT_ASSIGN_OR_RETURN(config.parallel, with_hosts(given.parallel));
   FT_RETURN_IF_ERROR(check_parallel(config, process_environment));
-  if (config.parallel.data_parallel_size == 1) return make_one_engine(config, nullptr, engine);
+  const bool has_others = config.parallel.data_parallel_size > 1 ||
+                          meets_other_processes(config.parallel, process_environment);
+  if (!has_others) return make_one_engine(config, nullptr, engine);
   FT_ASSIGN_OR_RETURN(*engine, DataParallelEngine::create(config));
   return {};
 }

@@ -23,7 +23,7 @@ PrefixRouter::PrefixRouter(int num_engines, int block_size, int64_t max_blocks)
 }
 
 PrefixRouter::Route PrefixRouter::choose(std::span<const int32_t> ids, std::string_view salt,
-                                         int num_sequences, int num_candidates) {
+                                         int num_sequences, int num_candidates, int first) {
   const std::vector<uint64_t> hashes = hashes_of(ids, salt);
   const std::lock_guard lock(mutex_);
   const size_t candidates =
@@ -32,7 +32,7 @@ PrefixRouter::Route PrefixRouter::choose(std::span<const int32_t> ids, std::stri
   int64_t least = 0;
   Route route;
   for (size_t i = 0; i < candidates; ++i) {
-    const size_t at = (next_ + i) % candidates;
+    const size_t at = static_cast<size_t>(first) + (next_ + i) % candidates;
     const Seen& engine = engines_[at];
     const auto unseen = std::find_if(hashes.begin(), hashes.end(),
                                      [&](uint64_t hash) { return !engine.hashes.contains(hash); });
@@ -45,7 +45,8 @@ PrefixRouter::Route PrefixRouter::choose(std::span<const int32_t> ids, std::stri
     least = cost;
     route.uncached_tokens = uncached;
   }
-  if (best == engines_.size()) best = 0;  // all are closed: the first says why
+  // All are closed: the first says why.
+  if (best == engines_.size()) best = static_cast<size_t>(first);
   route.engine = static_cast<int>(best);
   Seen& chosen = engines_[best];
   remember(chosen, hashes);

@@ -28,10 +28,10 @@ class PrefixRouter {
     int engine = 0;
     int64_t uncached_tokens = 0;  // of the prompt, as far as is known
   };
-  // Chooses among the first num_candidates engines (0: all) and counts the request as waiting
+  // Chooses among num_candidates engines (0: all) from `first` on and counts the request as waiting
   // there. `salt` keeps prefixes of users apart.
   Route choose(std::span<const int32_t> ids, std::string_view salt, int num_sequences,
-               int num_candidates = 0);
+               int num_candidates = 0, int first = 0);
   // The first output has come: the prompt is computed.
   void prompt_done(const Route& route);
   // The request has ended, or never began; after prompt_done where that was called.

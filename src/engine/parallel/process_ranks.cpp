@@ -10,6 +10,7 @@
 #include "engine/parallel/start_engines.h"
 #include "engine/rank_engine.h"
 #include "engine/start/agreed_config.h"
+#include "engine/start/host_flags.h"
 #include "engine/start/parallel_checks.h"
 
 namespace foretoken {
@@ -72,11 +73,20 @@ class ProcessRanksEngine final : public Engine {
   std::unique_ptr<Engine> engine_;
 };
 
+// A server of one engine may stand beside the others' on one host.
 group::HostFlags host_flags(const ParallelConfig& parallel) {
-  return {.nnodes = parallel.nnodes,
-          .node_rank = parallel.node_rank,
-          .master_addr = parallel.master_addr,
-          .master_port = parallel.master_port};
+  group::HostFlags flags{.nnodes = parallel.nnodes,
+                         .node_rank = parallel.node_rank,
+                         .master_addr = parallel.master_addr,
+                         .master_port = parallel.master_port};
+  if (!names_own_engines(parallel)) return flags;
+  flags.engines = group::HostEngines{.first = parallel.data_parallel_start_rank,
+                                     .count = parallel.data_parallel_size_local,
+                                     .behind = parallel.headless};
+  if (parallel.data_parallel_external_lb && flags.master_addr.empty()) {
+    flags.master_addr = "127.0.0.1";
+  }
+  return flags;
 }
 
 // On its own device; a child is told the first one of its engine.
@@ -90,17 +100,17 @@ Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                                   const group::Environment& environment) {
   const ParallelConfig& parallel = config.parallel;
   group::AgreedParts parts = agreed_parts(config);
-  const int at_front = engines_at_front(parallel, environment);
-  parts.push_back(
-      {"engines at the front end (--data-parallel-size-local)", std::to_string(at_front)});
+  const bool has_one_front = has_one_front_end(parallel, environment);
+  parts.push_back({"a server (--headless, --data-parallel-hybrid-lb, --data-parallel-external-lb)",
+                   has_one_front ? "for all engines" : "of its own"});
   return group::ProcessGroup::start({.layout = layout_of_group(parallel, environment),
                                      .hosts = host_flags(parallel),
                                      .first_device = config.device_ordinal,
                                      .parts = std::move(parts),
                                      .engines_meet = parallel.enable_expert_parallel,
-                                     .engines_at_front = at_front,
+                                     .has_one_front = has_one_front,
                                      .communicator = parallel.communicator,
-                                     .environment = environment});
+                                     .environment = heeded_environment(parallel, environment)});
 }
 
 RankLinks take_links(group::RankGroup& group) {
@@ -118,10 +128,17 @@ EngineConfig config_of_process(const EngineConfig& config, const group::LaunchPl
                                const group::Environment& environment) {
   const group::RankLayout layout = layout_of_group(config.parallel, environment);
   if (layout.dp == 1) return config_of_rank(config, plan);
-  if (group::has_launcher(environment)) return config_of_own_engine(config, plan, 0, environment);
-  const int engines = layout.dp / num_hosts(config.parallel, environment);
-  const int engine = place_of(layout, plan.rank).dp % engines;
-  return config_of_rank(config_of_engine(config_of_host(config, engines), engine), plan);
+  const ParallelConfig& parallel = config.parallel;
+  if (group::has_launcher(heeded_environment(parallel, environment))) {
+    return config_of_own_engine(config, plan, 0, environment);
+  }
+  const int number = place_of(layout, plan.rank).dp;
+  const bool named = names_own_engines(parallel);
+  const int engines =
+      named ? parallel.data_parallel_size_local : layout.dp / num_hosts(parallel, environment);
+  const int first = named ? parallel.data_parallel_start_rank : number / engines * engines;
+  return config_of_rank(config_of_engine(config_of_host(config, engines, first), number - first),
+                        plan);
 }
 
 // Engines of which a launcher has put ranks on this host; all where it does not tell.
@@ -135,12 +152,15 @@ int launched_engines_here(const ParallelConfig& parallel, const group::LaunchPla
 
 EngineConfig config_of_own_engine(const EngineConfig& config, const group::LaunchPlan& plan,
                                   int index, const group::Environment& environment) {
-  if (!group::has_launcher(environment) || num_hosts(config.parallel, environment) > 1) {
-    return config_of_engine(config_of_host(config, plan.num_engines), index);
+  const ParallelConfig& parallel = config.parallel;
+  const int engine = plan.rank / layout_of_engine(parallel).num_ranks();
+  const bool is_launched = group::has_launcher(heeded_environment(parallel, environment));
+  if (!is_launched || num_hosts(parallel, environment) > 1) {
+    return config_of_engine(config_of_host(config, plan.num_engines, engine), index);
   }
-  const int engines = launched_engines_here(config.parallel, plan);
-  EngineConfig own = config_of_rank(config_of_engine(config_of_host(config, engines), 0), plan);
-  const int engine = plan.rank / layout_of_engine(config.parallel).num_ranks();
+  const int engines = launched_engines_here(parallel, plan);
+  EngineConfig own =
+      config_of_rank(config_of_engine(config_of_host(config, engines, engine), 0), plan);
   if (!own.profile.empty() && engine > 0) own.profile += "." + std::to_string(engine);
   return own;
 }
@@ -148,8 +168,8 @@ EngineConfig config_of_own_engine(const EngineConfig& config, const group::Launc
 Result<std::unique_ptr<Engine>> make_process_engine(const EngineConfig& config,
                                                     const group::Environment& environment,
                                                     StartBarrier* barrier) {
-  FT_ASSIGN_OR_RETURN(const int rank, process_rank(config.parallel, environment));
-  if (rank != 0) return no_front_end(rank);
+  FT_ASSIGN_OR_RETURN(const auto rank, rank_without_requests(config.parallel, environment));
+  if (rank) return no_front_end(*rank);
   FT_ASSIGN_OR_RETURN(std::shared_ptr<group::ProcessGroup> processes, meet(config, environment));
   FT_LOG(info, "{} ranks have met", processes->group().layout().num_ranks());
   const EngineConfig own = config_of_rank(config, processes->plan());
@@ -201,17 +221,19 @@ Status no_front_end(int rank) {
                      "one process, or use the command");
 }
 
-Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment) {
+Result<std::optional<int>> rank_without_requests(const ParallelConfig& parallel,
+                                                 const group::Environment& environment) {
   if (!ranks_are_processes(parallel, environment) &&
       !meets_other_processes(parallel, environment)) {
-    return 0;
+    return std::optional<int>();
   }
   const group::RankLayout layout = layout_of_group(parallel, environment);
-  FT_ASSIGN_OR_RETURN(const group::LaunchPlan plan,
-                      group::plan_launch(layout, host_flags(parallel), environment));
-  const bool has_requests = layout.dp > 1 && plan.rank % layout.ranks_per_engine() == 0 &&
-                            !has_one_front_end(parallel, environment);
-  return has_requests ? 0 : plan.rank;
+  FT_ASSIGN_OR_RETURN(
+      const group::LaunchPlan plan,
+      group::plan_launch(layout, host_flags(parallel), heeded_environment(parallel, environment)));
+  const bool has_own_server = layout.dp > 1 && plan.rank % layout.ranks_per_engine() == 0 &&
+                              !has_one_front_end(parallel, environment);
+  return has_own_server || plan.gathers() ? std::optional<int>() : std::optional<int>(plan.rank);
 }
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 #include <foretoken/engine.h>
 
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "engine/start_barrier.h"
@@ -38,8 +39,9 @@ Status run_process_rank(const EngineConfig& config, const group::Environment& en
 // That the process of `rank` cannot take requests.
 Status no_front_end(int rank);
 
-// This process's rank among those that meet; 0 where it is the first one of an engine with requests
-// of its own, or alone, or its ranks are threads.
-Result<int> process_rank(const ParallelConfig& parallel, const group::Environment& environment);
+// This process's rank among those that meet, where it has no requests of its own; none where it
+// takes requests: as the front end, as the first rank of an engine with a server, or alone.
+Result<std::optional<int>> rank_without_requests(const ParallelConfig& parallel,
+                                                 const group::Environment& environment);
 
 }  // namespace foretoken

@@ -64,7 +64,7 @@ Status RemoteEngine::wait_until_ready() {
   FT_ASSIGN_OR_RETURN(const FrontMessage message,
                       receive_message(*outputs_, "the start of engine " + std::to_string(index_)));
   if (message.kind != FrontKind::kInfo) return internal_error("an engine did not say what it is");
-  return unpack(message.body, info_);
+  return unpack(message.body, info_, adapters_);
 }
 
 RemoteEngine::~RemoteEngine() {
@@ -129,11 +129,23 @@ std::future<std::vector<RequestOutput>> RemoteEngine::generate_async(Request req
 }
 
 Status RemoteEngine::load_adapter(const LoraModule& adapter, bool replace) {
-  return status_of_call(FrontKind::kLoadAdapter, pack(adapter, replace));
+  FT_RETURN_IF_ERROR(status_of_call(FrontKind::kLoadAdapter, pack(adapter, replace)));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(adapters_, [&](const AdapterInfo& each) { return each.name == adapter.name; });
+  adapters_.push_back({adapter.name, adapter.path, adapter.base_model_name});
+  return {};
 }
 
 Status RemoteEngine::unload_adapter(const std::string& name) {
-  return status_of_call(FrontKind::kUnloadAdapter, pack(name));
+  FT_RETURN_IF_ERROR(status_of_call(FrontKind::kUnloadAdapter, pack(name)));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(adapters_, [&](const AdapterInfo& each) { return each.name == name; });
+  return {};
+}
+
+std::vector<AdapterInfo> RemoteEngine::adapters() const {
+  const std::lock_guard lock(mutex_);
+  return adapters_;
 }
 
 EngineStats RemoteEngine::stats() const {

@@ -18,8 +18,9 @@
 namespace foretoken {
 
 // An engine of another process (engine_host.h), at the front end that gives it requests. Texts and
-// templates are those of an engine here, which has the same model. When the group has ended every
-// request fails with its reason. Requests must have no logits processors, which are code.
+// templates are those of an engine here, or of a TextEngine, which has the same model. When the
+// group has ended every request fails with its reason. Requests must have no logits processors,
+// which are code.
 class RemoteEngine final : public Engine {
  public:
   // Waits until the `index`th engine of the group is ready. `texts` outlives it.
@@ -55,7 +56,7 @@ class RemoteEngine final : public Engine {
   }
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
-  std::vector<AdapterInfo> adapters() const override { return texts_.adapters(); }
+  std::vector<AdapterInfo> adapters() const override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
 
@@ -101,6 +102,7 @@ class RemoteEngine final : public Engine {
   mutable std::unordered_map<uint64_t, Call> calls_;
   std::unordered_map<uint64_t, std::shared_ptr<Live>> live_;
   std::deque<std::pair<uint64_t, RequestOutput>> to_deliver_;
+  std::vector<AdapterInfo> adapters_;
   Status closed_;              // why nothing comes any more
   mutable EngineStats stats_;  // as last heard of
   mutable std::atomic<uint64_t> next_number_{1};

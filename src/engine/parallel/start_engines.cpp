@@ -1,5 +1,6 @@
 #include "engine/parallel/start_engines.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -15,6 +16,8 @@
 #include "engine/parallel/make_engine.h"
 #include "engine/parallel/process_ranks.h"
 #include "engine/parallel/remote_engine.h"
+#include "engine/parallel/text_engine.h"
+#include "engine/start/host_flags.h"
 #include "engine/start/locate_model.h"
 #include "engine/start/parallel_checks.h"
 #include "engine/start/speculative_checks.h"
@@ -27,9 +30,10 @@ using Processes = std::shared_ptr<group::ProcessGroup>;
 using MakeEngine =
     std::function<Status(int index, StartBarrier* barrier, std::unique_ptr<Engine>* engine)>;
 
-// So that engines do not fetch the same files at once.
+// So that engines do not fetch the same files at once. A front end without engines reads its own.
 Status fetch_files(const EngineConfig& config) {
   FT_RETURN_IF_ERROR(check_speculative(config));
+  if (config.parallel.data_parallel_size_local == 0) return {};
   FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(config));
   return locate_drafters(located).status();
 }
@@ -74,35 +78,52 @@ std::jthread watch_cancel(const Processes& processes, const std::atomic<bool>* c
   });
 }
 
-// Those of other processes, behind `engines`, of which the first knows the texts.
+// Those of other processes, behind `engines`, of which the first knows the texts, if there is one.
 Status meet_others(const Processes& processes, const std::atomic<bool>* cancelled,
-                   Engines& engines) {
+                   StartedEngines& started) {
   const std::jthread watcher = watch_cancel(processes, cancelled);
   const int num_engines = processes->group().layout().dp;
-  const Engine& texts = *engines.front();
-  for (int i = processes->plan().num_engines; i < num_engines; ++i) {
+  const Engine& texts = started.texts != nullptr ? *started.texts : *started.engines.front();
+  for (int i = started.num_here; i < num_engines; ++i) {
     FT_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, RemoteEngine::meet(processes, i, texts));
-    engines.push_back(std::move(engine));
+    started.engines.push_back(std::move(engine));
   }
   return {};
+}
+
+// The engines of this process, or what stands in for their texts.
+Result<StartedEngines> start_at_front(const Processes& processes, const EngineConfig& config,
+                                      const group::Environment& environment) {
+  StartedEngines started;
+  if (processes->plan().num_engines == 0) {
+    FT_ASSIGN_OR_RETURN(started.texts, TextEngine::load(config));
+    return started;
+  }
+  FT_ASSIGN_OR_RETURN(started.engines, start_own_engines(processes, config, environment));
+  started.num_here = static_cast<int>(started.engines.size());
+  return started;
+}
+
+void log_servers(const ParallelConfig& parallel, int num_engines) {
+  if (!parallel.data_parallel_hybrid_lb && !parallel.data_parallel_external_lb) return;
+  const int first = std::max(parallel.data_parallel_start_rank, 0);
+  FT_LOG(info, "this server has engines {} to {}; others are behind servers of their own", first,
+         first + num_engines - 1);
 }
 
 Result<StartedEngines> start_front(const EngineConfig& config,
                                    const group::Environment& environment) {
   FT_ASSIGN_OR_RETURN(const Processes processes, meet_engines(config, environment));
-  Result<Engines> own = start_own_engines(processes, config, environment);
-  if (!own.ok()) {
+  Result<StartedEngines> started = start_at_front(processes, config, environment);
+  if (!started.ok()) {
     // An engine of one rank has no links that would tell the others.
-    processes->group().end(own.status());
-    return own.status();
+    processes->group().end(started.status());
+    return started;
   }
-  StartedEngines started;
-  started.engines = std::move(own.value());
-  started.num_here = static_cast<int>(started.engines.size());
   if (!has_one_front_end(config.parallel, environment)) return started;
-  const Status met = meet_others(processes, config.cancel_load, started.engines);
+  const Status met = meet_others(processes, config.cancel_load, started.value());
   if (met.ok()) return started;
-  end_together(started.engines);
+  end_together(started.value().engines);
   return met;
 }
 
@@ -119,13 +140,14 @@ void end_together(Engines& engines) {
 Result<StartedEngines> start_engines(const EngineConfig& config,
                                      const group::Environment& environment) {
   make_logger();
-  FT_ASSIGN_OR_RETURN(const int rank, process_rank(config.parallel, environment));
-  if (rank != 0) return no_front_end(rank);
+  FT_ASSIGN_OR_RETURN(const auto rank, rank_without_requests(config.parallel, environment));
+  if (rank) return no_front_end(*rank);
   FT_RETURN_IF_ERROR(fetch_files(config));
   if (meets_other_processes(config.parallel, environment)) return start_front(config, environment);
   std::vector<std::vector<RankLinks>> links = links_of_engines(config.parallel);
   StartedEngines started;
   started.num_here = config.parallel.data_parallel_size;
+  log_servers(config.parallel, started.num_here);
   FT_ASSIGN_OR_RETURN(started.engines,
                       make_together(started.num_here, [&](int i, StartBarrier* barrier,
                                                           std::unique_ptr<Engine>* engine) {

@@ -11,14 +11,15 @@
 namespace foretoken {
 
 struct StartedEngines {
+  std::unique_ptr<Engine> texts;  // where no engine is of this process; outlives them
   std::vector<std::unique_ptr<Engine>> engines;
   int num_here = 0;  // the first ones, of this process; the others are of other processes
 };
 
 // The engines that this process serves, all at once: config.parallel.data_parallel_size of them;
-// where hosts share these out and have experts together, those of this host; where they have one
-// front end (has_one_front_end), those of other processes behind its own. Unsupported in a process
-// that is not the front end.
+// where hosts have servers of their own and experts together, those of this host; where they have
+// one front end (has_one_front_end), those of other processes behind its own. Unsupported in a
+// process that is not the front end. `config` has been through with_hosts.
 Result<StartedEngines> start_engines(const EngineConfig& config,
                                      const group::Environment& environment);
 

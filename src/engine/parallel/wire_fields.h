@@ -49,10 +49,12 @@ template <class Archive>
 void fields(Archive& archive, Request& value) {
   auto& [request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens, sampling,
          speculative, prediction, prediction_token_ids, pooling, normalize, priority,
-         queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning] = value;
+         queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning,
+         data_parallel_rank] = value;
   archive(request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens,
           sampling, speculative, prediction, prediction_token_ids, pooling, normalize, priority,
-          queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning);
+          queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning,
+          data_parallel_rank);
 }
 
 template <class Archive>
@@ -141,8 +143,8 @@ void fields(Archive& archive, EngineInfo& value) {
          max_num_seqs, max_num_batched_tokens, max_logprobs, max_new_tokens, block_size, num_blocks,
          weight_bytes, kv_cache_bytes, token_page_bytes, block_table_bytes, state_bytes,
          num_state_snapshots, state_snapshot_bytes, num_host_blocks, host_block_bytes,
-         drafter_bytes, scratch_bytes, load_seconds, num_engines, ranks_per_engine, cudagraph_mode,
-         num_graphs, graph_seconds, start_phases] = value;
+         drafter_bytes, scratch_bytes, load_seconds, num_engines, first_engine, ranks_per_engine,
+         cudagraph_mode, num_graphs, graph_seconds, start_phases] = value;
   archive(device, architecture, dtype, attention_backend, drafter, drafters,
           rejection_sample_method, has_synthetic_acceptance, step_times, step_times_source,
           batch_invariant, num_parameters, vocab_size, hidden_size, max_position_embeddings,
@@ -150,7 +152,14 @@ void fields(Archive& archive, EngineInfo& value) {
           max_new_tokens, block_size, num_blocks, weight_bytes, kv_cache_bytes, token_page_bytes,
           block_table_bytes, state_bytes, num_state_snapshots, state_snapshot_bytes,
           num_host_blocks, host_block_bytes, drafter_bytes, scratch_bytes, load_seconds,
-          num_engines, ranks_per_engine, cudagraph_mode, num_graphs, graph_seconds, start_phases);
+          num_engines, first_engine, ranks_per_engine, cudagraph_mode, num_graphs, graph_seconds,
+          start_phases);
+}
+
+template <class Archive>
+void fields(Archive& archive, AdapterInfo& value) {
+  auto& [name, path, base_model_name] = value;
+  archive(name, path, base_model_name);
 }
 
 template <class Archive>

@@ -5,10 +5,22 @@
 
 namespace foretoken {
 
-// `parallel` with its hosts (nnodes, node_rank) as vLLM's names for data parallel engines say:
-// data_parallel_size_local of them are on each host, data_parallel_start_rank is the first of this
-// one. InvalidArgument where the two ways contradict each other or hosts would have different
-// numbers of engines. What has been through it stays as it is.
+// What the flags of hosts say, vLLM's names among them, in one of these forms:
+// - nnodes and node_rank, where hosts have equal shares or are the ranks of one engine;
+// - data_parallel_size_local and data_parallel_start_rank, both from 0 up, where the engines of
+// this
+//   host are named: those of a server that all engines have together, or, with
+//   enable_expert_parallel, of one of several servers (data_parallel_hybrid_lb or
+//   data_parallel_external_lb);
+// - data_parallel_hybrid_lb or data_parallel_external_lb without data_parallel_size_local: this
+//   server's engines have nothing to do with those of others. data_parallel_size is their number,
+//   data_parallel_start_rank that of the first.
+// InvalidArgument where flags contradict each other or name engines that there are not. Not for
+// what it has made.
 Result<ParallelConfig> with_hosts(ParallelConfig parallel);
+
+// Whether it is of the second form, or of the third.
+bool names_own_engines(const ParallelConfig& parallel);
+bool serves_apart(const ParallelConfig& parallel);
 
 }  // namespace foretoken

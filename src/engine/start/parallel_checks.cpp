@@ -7,6 +7,7 @@
 
 #include "compat/combination.h"
 #include "config/engine_fields.h"
+#include "engine/start/host_flags.h"
 
 namespace foretoken {
 namespace {
@@ -35,6 +36,18 @@ Status check_parallel(const EngineConfig& config, const group::Environment& envi
   return compat(c);
 }
 
+group::Environment heeded_environment(const ParallelConfig& parallel,
+                                      const group::Environment& environment) {
+  if (!names_own_engines(parallel) && !serves_apart(parallel)) return environment;
+  return [environment](const char* name) -> const char* {
+    const std::string_view asked(name);
+    const bool is_own = asked == group::kChildRankVariable ||
+                        asked == group::kChildMasterVariable ||
+                        asked == group::kChildDeviceVariable;
+    return is_own ? environment(name) : nullptr;
+  };
+}
+
 group::RankLayout layout_of_engine(const ParallelConfig& parallel) {
   return {.tp = parallel.tensor_parallel_size, .pp = parallel.pipeline_parallel_size, .dp = 1};
 }
@@ -49,21 +62,18 @@ group::RankLayout layout_of_group(const ParallelConfig& parallel,
 }
 
 bool has_one_front_end(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (parallel.data_parallel_hybrid_lb || parallel.data_parallel_external_lb) return false;
+  if (names_own_engines(parallel)) return true;
   if (parallel.data_parallel_size <= 1) return false;
   const int hosts = num_hosts(parallel, environment);
   if (hosts == 1) return group::has_launcher(environment);
-  return !parallel.enable_expert_parallel || parallel.headless ||
-         parallel.data_parallel_size_local > 0;
-}
-
-int engines_at_front(const ParallelConfig& parallel, const group::Environment& environment) {
-  if (!has_one_front_end(parallel, environment)) return 0;
-  const int hosts = num_hosts(parallel, environment);
-  return hosts == 1 ? 1 : parallel.data_parallel_size / hosts;
+  return !parallel.enable_expert_parallel || parallel.headless;
 }
 
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment) {
   if (parallel.nnodes > 1) return parallel.nnodes;
+  if (serves_apart(parallel)) return 1;
+  if (names_own_engines(parallel)) return 2;
   const char* told = environment("LWS_GROUP_SIZE");
   if (told == nullptr) return 1;
   int hosts = 0;
@@ -75,13 +85,16 @@ int num_hosts(const ParallelConfig& parallel, const group::Environment& environm
 }
 
 bool ranks_are_processes(const ParallelConfig& parallel, const group::Environment& environment) {
-  if (parallel.distributed_executor_backend == "mp" || parallel.nnodes > 1) {
+  if (parallel.distributed_executor_backend == "mp" || parallel.nnodes > 1 ||
+      names_own_engines(parallel)) {
     return layout_of_engine(parallel).num_ranks() > 1;
   }
-  return group::started_as_rank(environment) || num_hosts(parallel, environment) > 1;
+  return group::started_as_rank(heeded_environment(parallel, environment)) ||
+         num_hosts(parallel, environment) > 1;
 }
 
 bool meets_other_processes(const ParallelConfig& parallel, const group::Environment& environment) {
+  if (names_own_engines(parallel)) return true;
   return layout_of_group(parallel, environment).dp > 1 &&
          (ranks_are_processes(parallel, environment) || num_hosts(parallel, environment) > 1);
 }

@@ -11,6 +11,11 @@ namespace foretoken {
 // with the device. The error names the flag and what to change.
 Status check_parallel(const EngineConfig& config, const group::Environment& environment);
 
+// What of launchers a process heeds: only that it is a child of this program's own, where its
+// engines are named or served apart (host_flags.h).
+group::Environment heeded_environment(const ParallelConfig& parallel,
+                                      const group::Environment& environment);
+
 // The ranks of one engine (dp = 1).
 group::RankLayout layout_of_engine(const ParallelConfig& parallel);
 // The ranks that meet: those of one engine, or of all engines where these have experts together or
@@ -18,14 +23,13 @@ group::RankLayout layout_of_engine(const ParallelConfig& parallel);
 group::RankLayout layout_of_group(const ParallelConfig& parallel,
                                   const group::Environment& environment);
 
-// Whether requests come to rank 0's process alone, which gives them to the engines of all
-// processes: those of several hosts, unless they have experts together and no flag asks for it, or
-// of a launcher.
+// Whether requests come to one process alone, which gives them to the engines of all processes:
+// those of several hosts, unless these have servers of their own or have experts together and no
+// flag asks for it, or of a launcher. It is rank 0's, or one without engines.
 bool has_one_front_end(const ParallelConfig& parallel, const group::Environment& environment);
-// Engines in rank 0's process of such a group.
-int engines_at_front(const ParallelConfig& parallel, const group::Environment& environment);
 
-// That the flags or LeaderWorkerSet tell of.
+// That the flags or LeaderWorkerSet tell of; 2 where engines are named, of how many hosts nobody
+// says.
 int num_hosts(const ParallelConfig& parallel, const group::Environment& environment);
 
 // Whether the ranks of an engine are processes: asked for, on several hosts, or started by a

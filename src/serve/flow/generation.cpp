@@ -1,7 +1,11 @@
 #include "serve/flow/generation.h"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -24,6 +28,16 @@ ServeError error_of(const Status& status) {
 http::Headers error_headers(const ServeError& error) {
   if (error.retry_after == 0) return {};
   return {{"Retry-After", std::to_string(error.retry_after)}};
+}
+
+// By vLLM's header, whose value is passed over where it is no number.
+std::optional<int> named_engine(const http::Exchange& exchange) {
+  const std::string_view text = exchange.request().header("x-data-parallel-rank");
+  int number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number =
+      !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return is_number ? std::optional<int>(number) : std::nullopt;
 }
 
 }  // namespace
@@ -69,6 +83,7 @@ void Generation::submit_all() {
   for (size_t i = 0; i < all_.size(); ++i) {
     Request request = std::move(job_.requests[i]);
     request.request_id = all_[i].engine_id;
+    if (job_.exchange != nullptr) request.data_parallel_rank = named_engine(*job_.exchange);
     if (parts_.observer.on_submit) {
       const std::string number = all_.size() > 1 ? "-" + std::to_string(i) : "";
       parts_.observer.on_submit({request, job_.id + number, job_.origin});

@@ -142,6 +142,7 @@ struct ServeMetrics::Families {
   void set_speculation(const RequestStats& sums, const Labels& engine);
 
   const Labels base;
+  const size_t first_engine;  // number of the first one of EngineStats::engines
   const int max_model_len;
   const int num_positions;                  // most drafts of a step, by any drafter
   const std::vector<std::string> drafters;  // by name
@@ -185,7 +186,9 @@ std::vector<std::string> names_of(const std::vector<DrafterInfo>& drafters) {
 }  // namespace
 
 ServeMetrics::Families::Families(const std::string& model_name, const EngineInfo& info)
-    : base{{"model_name", model_name}, {"engine", info.num_engines > 1 ? "all" : "0"}},
+    : base{{"model_name", model_name},
+           {"engine", info.num_engines > 1 ? "all" : std::to_string(info.first_engine)}},
+      first_engine(static_cast<size_t>(info.first_engine)),
       max_model_len(info.max_model_len),
       num_positions(max_draft_tokens(info)),
       drafters(names_of(info.drafters)),
@@ -387,7 +390,9 @@ void ServeMetrics::find_adapters(bool some_wait, std::set<std::string>* running,
 std::string ServeMetrics::text(const EngineStats& stats,
                                const std::optional<otlp::SpanCounts>& spans) {
   const std::lock_guard lock(families_->scrape_mutex);
-  const auto label = [](size_t engine) { return Labels{{"engine", std::to_string(engine)}}; };
+  const auto label = [this](size_t engine) {
+    return Labels{{"engine", std::to_string(families_->first_engine + engine)}};
+  };
   if (stats.engines.empty()) families_->set_stats(stats, label(0));
   for (size_t i = 0; i < stats.engines.size(); ++i) {
     families_->set_stats(stats.engines[i], label(i));

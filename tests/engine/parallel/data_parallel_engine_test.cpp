@@ -74,6 +74,25 @@ TEST_F(DataParallel, ARepeatedPromptStaysWithItsPrefix) {
   EXPECT_GE(stats.requests.num_cached_tokens, 3 * 32);
 }
 
+TEST_F(DataParallel, ARequestMayNameItsEngine) {
+  const auto two = make_two(0);
+  Request named = request(0, 20, 4);
+  named.data_parallel_rank = 1;
+  const auto outputs = two->generate({named, named, named});
+  ASSERT_EQ(outputs.size(), 3u);
+  for (const RequestOutput& output : outputs) EXPECT_EQ(output.token_ids, expected(0, 20, 4));
+  EXPECT_EQ(two->stats().engines[1].num_finished_requests, 3);
+  EXPECT_EQ(two->generate_async(named).get().at(0).token_ids, expected(0, 20, 4));
+  EXPECT_EQ(two->stats().engines[1].num_finished_requests, 4);
+  named.data_parallel_rank = 2;
+  EXPECT_NE(two->submit(
+                   named, [](const RequestOutput&) {}, nullptr)
+                .message()
+                .find("data_parallel_rank 2 is out of range"),
+            std::string::npos);
+  EXPECT_EQ(two->generate({named}).at(0).finish_reason, FinishReason::kError);
+}
+
 TEST_F(DataParallel, AbortsReachTheRightEngine) {
   const auto two = make_two(0);
   std::latch ended(6);
@@ -248,9 +267,10 @@ TEST(DataParallelEngine, DividesTheHost) {
   EXPECT_EQ(config_of_engine(config, 0).gpu_memory_utilization, config.gpu_memory_utilization / 2);
   config.parallel.data_parallel_size = 4;
   config.parallel.nnodes = 2;
-  const EngineConfig here = config_of_host(config, 2);
+  const EngineConfig here = config_of_host(config, 2, 2);
   EXPECT_EQ(here.parallel.data_parallel_size, 2);
   EXPECT_EQ(here.parallel.nnodes, 1);
+  EXPECT_EQ(config_of_engine(here, 1).parallel.data_parallel_start_rank, 3);
 }
 
 }  // namespace

@@ -29,6 +29,15 @@ TEST(PrefixRouter, SomeRequestsAreForTheFirstEnginesAlone) {
   EXPECT_EQ(router.choose(prompt(9000, 40), "", 1).engine, 2);
 }
 
+TEST(PrefixRouter, ARequestMayBeForOneEngineAlone) {
+  PrefixRouter router(3, 16, 100);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(router.choose(prompt(1000 * i, 40), "", 1, 1, 1).engine, 1);
+  }
+  router.close(1);
+  EXPECT_EQ(router.choose(prompt(0, 40), "", 1, 1, 1).engine, 1);
+}
+
 TEST(PrefixRouter, APromptGoesWhereItsPrefixIs) {
   PrefixRouter router(4, 16, 100);
   const auto first = router.choose(prompt(0, 320), "", 1);

@@ -71,22 +71,49 @@ TEST_F(ProcessRanks, ARankOfAnotherConfigurationEndsBoth) {
   other.join();
 }
 
+// The rank of a process without requests; -1 of one that takes them.
+int other_rank(const ParallelConfig& parallel, const group::Environment& environment) {
+  return rank_without_requests(parallel, environment).value().value_or(-1);
+}
+
 TEST_F(ProcessRanks, TheFirstRanksOfEnginesThatJoinExpertsAreNoOthersRanks) {
   ParallelConfig parallel;
   parallel.tensor_parallel_size = parallel.data_parallel_size = 2;
   parallel.enable_expert_parallel = true;
   const auto none = [](const char*) -> const char* { return nullptr; };
   parallel.distributed_executor_backend = "mp";
-  EXPECT_EQ(process_rank(parallel, none).value(), 0);
+  EXPECT_EQ(other_rank(parallel, none), -1);
   parallel.nnodes = 2;
   parallel.node_rank = 1;
   parallel.master_addr = "127.0.0.1";
-  EXPECT_EQ(process_rank(parallel, none).value(), 0);
+  EXPECT_EQ(other_rank(parallel, none), -1);
   const auto child = [](const char* name) -> const char* {
     if (std::string_view(name) == group::kChildRankVariable) return "3";
     return std::string_view(name) == group::kChildMasterVariable ? "127.0.0.1:1" : nullptr;
   };
-  EXPECT_EQ(process_rank(parallel, child).value(), 3);
+  EXPECT_EQ(other_rank(parallel, child), 3);
+}
+
+TEST_F(ProcessRanks, WhoTakesRequestsIsNotToldByTheRank) {
+  ParallelConfig parallel;
+  parallel.data_parallel_size = 4;
+  parallel.master_addr = "127.0.0.1";
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  const auto named = [&](int first, int count) {
+    parallel.data_parallel_start_rank = first;
+    parallel.data_parallel_size_local = count;
+    return other_rank(parallel, none);
+  };
+  EXPECT_EQ(named(0, 1), -1);
+  // A server without engines, and rank 0 behind one.
+  EXPECT_EQ(named(0, 0), -1);
+  parallel.headless = true;
+  EXPECT_EQ(named(0, 4), 0);
+  EXPECT_EQ(named(1, 3), 1);
+  parallel.headless = false;
+  parallel.data_parallel_hybrid_lb = parallel.enable_expert_parallel = true;
+  EXPECT_EQ(named(2, 2), -1);
+  EXPECT_EQ(other_rank(parallel, place(1, 2, 1)), -1);
 }
 
 TEST_F(ProcessRanks, EnginesBehindAFrontEndHaveTheShareOfTheirHost) {
@@ -97,14 +124,14 @@ TEST_F(ProcessRanks, EnginesBehindAFrontEndHaveTheShareOfTheirHost) {
   four.parallel.master_addr = "127.0.0.1";
   four.gpu_memory_utilization = 0.8;
   const auto none = [](const char*) -> const char* { return nullptr; };
-  EXPECT_EQ(process_rank(four.parallel, none).value(), 2);
+  EXPECT_EQ(other_rank(four.parallel, none), 2);
   const EngineConfig second = config_of_own_engine(four, {.num_engines = 2}, 1, none);
   EXPECT_EQ(second.device_ordinal, four.device_ordinal + 1);
   EXPECT_EQ(second.parallel.nnodes * second.parallel.data_parallel_size, 1);
   // Of a launcher each process has one rank, on the device of its place.
   four.parallel = {};
   four.parallel.data_parallel_size = 4;
-  EXPECT_EQ(process_rank(four.parallel, place(3, 4, 1)).value(), 3);
+  EXPECT_EQ(other_rank(four.parallel, place(3, 4, 1)), 3);
   group::LaunchPlan plan;
   plan.local_rank = 1;
   plan.num_local = 2;
@@ -119,9 +146,9 @@ TEST_F(ProcessRanks, EnginesBehindAFrontEndHaveTheShareOfTheirHost) {
 TEST_F(ProcessRanks, AProcessKnowsItsRank) {
   ParallelConfig parallel;
   parallel.tensor_parallel_size = 2;
-  EXPECT_EQ(process_rank(parallel, place(1, 2, 1)).value(), 1);
-  EXPECT_FALSE(process_rank(parallel, place(1, 3, 1)).ok());
-  EXPECT_EQ(process_rank(parallel, [](const char*) -> const char* { return nullptr; }).value(), 0);
+  EXPECT_EQ(other_rank(parallel, place(1, 2, 1)), 1);
+  EXPECT_FALSE(rank_without_requests(parallel, place(1, 3, 1)).ok());
+  EXPECT_EQ(other_rank(parallel, [](const char*) -> const char* { return nullptr; }), -1);
 }
 
 }  // namespace

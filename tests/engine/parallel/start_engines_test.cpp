@@ -9,6 +9,7 @@
 
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/two_processes.h"
+#include "engine/start/host_flags.h"
 
 namespace foretoken {
 namespace {
@@ -54,6 +55,85 @@ TEST_F(FrontEnds, OneEngineOfTwoProcessesGivesTheIdsOfOne) {
   }
   TearDown();
   EXPECT_TRUE(ran_.ok()) << ran_.message();
+}
+
+class NamedFrontEnds : public NamedHosts {
+ protected:
+  // Requests for `both`, as many as there are engines and more.
+  void expect_ids_of_one(Engine& all) {
+    std::vector<Request> requests;
+    for (int i = 0; i < 9; ++i) requests.push_back(request(3 * i, 20 + i, 12));
+    const auto outputs = all.generate(requests);
+    ASSERT_EQ(outputs.size(), 9u);
+    for (int i = 0; i < 9; ++i) {
+      EXPECT_EQ(outputs[static_cast<size_t>(i)].token_ids, expected(3 * i, 20 + i, 12)) << i;
+    }
+    const EngineStats stats = all.stats();
+    ASSERT_EQ(stats.engines.size(), static_cast<size_t>(num_engines_));
+    for (const EngineStats& each : stats.engines) EXPECT_GT(each.num_finished_requests, 0);
+  }
+};
+
+TEST_F(NamedFrontEnds, HostsMayHaveUnequallyManyEngines) {
+  run_behind(1, 2);
+  Result<StartedEngines> started = start_engines(host(0, 1, false), no_variables());
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  EXPECT_EQ(started.value().num_here, 1);
+  EXPECT_EQ(started.value().texts, nullptr);
+  EXPECT_EQ(started.value().engines.back()->info().first_engine, 2);
+  DataParallelEngine all(std::move(started.value().engines), 0, 1);
+  EXPECT_EQ(all.info().first_engine, 0);
+  expect_ids_of_one(all);
+}
+
+TEST_F(NamedFrontEnds, AllEnginesMayBeElsewhere) {
+  run_behind(0, 2);
+  run_behind(2, 1);
+  Result<StartedEngines> started = start_engines(host(0, 0, false), no_variables());
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  EXPECT_EQ(started.value().num_here, 0);
+  ASSERT_NE(started.value().texts, nullptr);
+  DataParallelEngine all(std::move(started.value().engines), 0, 0,
+                         std::move(started.value().texts));
+  expect_ids_of_one(all);
+  Request processed = request(0, 20, 4);
+  processed.sampling.logits_processors = {std::make_shared<Only>()};
+  const auto refused = all.generate({processed});
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_NE(refused[0].status.message().find("--data-parallel-size-local 0"), std::string::npos)
+      << refused[0].status.message();
+  EXPECT_FALSE(all.submit(processed, [](const RequestOutput&) {}, nullptr).ok());
+}
+
+TEST_F(NamedFrontEnds, OneEngineElsewhereIsEnough) {
+  num_engines_ = 1;
+  run_behind(0, 1);
+  Result<StartedEngines> started = start_engines(host(0, 0, false), no_variables());
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  DataParallelEngine all(std::move(started.value().engines), 0, 0,
+                         std::move(started.value().texts));
+  expect_ids_of_one(all);
+}
+
+// It has nothing to do with others, and asks no launcher.
+TEST_F(NamedFrontEnds, AServerOfItsOwnNeedsNobody) {
+  EngineConfig own = config(3);
+  own.cpu_threads = 1;
+  own.parallel.data_parallel_size = 4;
+  own.parallel.data_parallel_size_local = own.parallel.data_parallel_start_rank = 2;
+  own.parallel.data_parallel_hybrid_lb = true;
+  own.parallel = with_hosts(own.parallel).value();
+  num_engines_ = 2;
+  const auto slurm = [](const char* name) -> const char* {
+    if (std::string_view(name) == "SLURM_PROCID") return "1";
+    return std::string_view(name) == "SLURM_STEP_NUM_TASKS" ? "2" : nullptr;
+  };
+  Result<StartedEngines> started = start_engines(own, slurm);
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  DataParallelEngine both(std::move(started.value().engines), 0);
+  EXPECT_EQ(both.info().num_engines, 2);
+  EXPECT_EQ(both.info().first_engine, 2);
+  expect_ids_of_one(both);
 }
 
 // Its second engine has no model.

@@ -69,22 +69,63 @@ TEST(ParallelChecks, EnginesOfSeveralProcessesHaveOneFrontEnd) {
   ParallelConfig parallel;
   parallel.data_parallel_size = 4;
   EXPECT_FALSE(has_one_front_end(parallel, environment({})));
-  EXPECT_EQ(engines_at_front(parallel, environment({})), 0);
   EXPECT_EQ(layout_of_group(parallel, environment({})).dp, 1);
   // A child of one of several engines on this host has no other engines beside it.
   EXPECT_FALSE(has_one_front_end(parallel, environment({{"FORETOKEN_RANK", "1"}})));
   EXPECT_TRUE(has_one_front_end(parallel, environment(kMpirun)));
-  EXPECT_EQ(engines_at_front(parallel, environment(kMpirun)), 1);
   EXPECT_TRUE(meets_other_processes(parallel, environment(kMpirun)));
   parallel.nnodes = 2;
   EXPECT_TRUE(has_one_front_end(parallel, environment({})));
   EXPECT_TRUE(has_one_front_end(parallel, environment({{"FORETOKEN_RANK", "1"}})));
-  EXPECT_EQ(engines_at_front(parallel, environment({})), 2);
   // Each host serves its own engines unless vLLM's names say otherwise.
   parallel.enable_expert_parallel = true;
   EXPECT_FALSE(has_one_front_end(parallel, environment({})));
-  parallel.data_parallel_size_local = 2;
+  parallel.headless = true;
   EXPECT_TRUE(has_one_front_end(parallel, environment({})));
+}
+
+// Of launchers they heed only that they are children of this program's own.
+TEST(ParallelChecks, NamedEnginesHaveOneFrontEndOrServersOfTheirOwn) {
+  const Variables set = {{"LWS_GROUP_SIZE", "2"},
+                         {"LWS_WORKER_INDEX", "1"},
+                         {"SLURM_PROCID", "1"},
+                         {"SLURM_STEP_NUM_TASKS", "2"},
+                         {"FORETOKEN_RANK", "5"}};
+  ParallelConfig parallel;
+  parallel.data_parallel_size = 4;
+  parallel.data_parallel_start_rank = 1;
+  parallel.data_parallel_size_local = 3;
+  EXPECT_TRUE(has_one_front_end(parallel, environment(set)));
+  EXPECT_TRUE(meets_other_processes(parallel, environment(set)));
+  EXPECT_FALSE(ranks_are_processes(parallel, environment(set)));
+  EXPECT_EQ(num_hosts(parallel, environment({})), 2);
+  EXPECT_EQ(layout_of_group(parallel, environment({})).dp, 4);
+  const group::Environment heeded = heeded_environment(parallel, environment(set));
+  EXPECT_EQ(heeded("SLURM_PROCID"), nullptr);
+  EXPECT_STREQ(heeded("FORETOKEN_RANK"), "5");
+  parallel.tensor_parallel_size = 2;
+  EXPECT_TRUE(ranks_are_processes(parallel, environment({})));
+  parallel.data_parallel_hybrid_lb = parallel.enable_expert_parallel = true;
+  EXPECT_FALSE(has_one_front_end(parallel, environment(set)));
+  EXPECT_TRUE(meets_other_processes(parallel, environment(set)));
+  // Apart.
+  parallel.enable_expert_parallel = false;
+  parallel.data_parallel_size = 2;
+  parallel.data_parallel_size_local = -1;
+  const Variables launched = {{"LWS_GROUP_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}};
+  EXPECT_FALSE(has_one_front_end(parallel, environment(launched)));
+  EXPECT_FALSE(meets_other_processes(parallel, environment(launched)));
+  EXPECT_FALSE(ranks_are_processes(parallel, environment(launched)));
+  EXPECT_EQ(num_hosts(parallel, environment(launched)), 1);
+}
+
+// A server without engines needs one elsewhere.
+TEST(ParallelChecks, OneEngineMayHaveItsServerElsewhere) {
+  ParallelConfig parallel;
+  parallel.data_parallel_start_rank = 0;
+  parallel.data_parallel_size_local = 0;
+  EXPECT_TRUE(has_one_front_end(parallel, environment({})));
+  EXPECT_TRUE(meets_other_processes(parallel, environment({})));
 }
 
 TEST(ParallelChecks, EnginesMeetOverProcesses) {

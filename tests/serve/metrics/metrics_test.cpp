@@ -98,6 +98,24 @@ TEST(ServeMetrics, TellsTheCountsOfEachOfSeveralEngines) {
   EXPECT_EQ(page.find(type), page.rfind(type));
 }
 
+// A server of some engines among those of several servers.
+TEST(ServeMetrics, EnginesHaveTheirNumbersAmongAll) {
+  EngineInfo info = some_engine();
+  info.first_engine = 2;
+  ServeMetrics one("tiny", info);
+  const std::string alone = one.text(some_stats());
+  EXPECT_EQ(value_of(alone, "vllm:num_requests_running", {"engine=\"2\""}), 2);
+  EXPECT_EQ(value_of(alone, "vllm:request_success_total", {"engine=\"2\""}), 0);
+  info.num_engines = 2;
+  ServeMetrics both("tiny", info);
+  EngineStats stats = some_stats();
+  stats.engines = {some_stats(), some_stats()};
+  stats.engines[1].num_running_requests = 9;
+  const std::string page = both.text(stats);
+  EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"2\""}), 2);
+  EXPECT_EQ(value_of(page, "vllm:num_requests_running", {"engine=\"3\""}), 9);
+}
+
 TEST(ServeMetrics, TellsTheAdaptersOfRequests) {
   const auto named = [](const std::string& id, const std::string& adapter) {
     Request request = some_request(id);
