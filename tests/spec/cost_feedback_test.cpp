@@ -235,8 +235,8 @@ TEST(CostFeedback, DraftsAreFreeWhereTheHostBoundsSteps) {
   };
   constexpr int64_t kHostNs = 1500000;
   const double best = run(LengthMode::kFixed, false, kHostNs);
-  EXPECT_LT(run(LengthMode::kAdaptive, false, kHostNs), 0.8 * best) << "the table alone errs";
-  EXPECT_GE(run(LengthMode::kAdaptive, true, kHostNs), 0.85 * best);
+  EXPECT_LT(run(LengthMode::kAdaptive, false, kHostNs), 0.6 * best) << "the table alone errs";
+  EXPECT_GE(run(LengthMode::kAdaptive, true, kHostNs), 0.75 * best);
   // A little more is what else the host does.
   const double off = run(LengthMode::kOff, false, 230000);
   EXPECT_GE(run(LengthMode::kAdaptive, true, 230000), 0.97 * off);
