@@ -52,6 +52,7 @@ def without_empty_experts(experts):
 
 def parsed_config(name, config):
     config = {**config, **mixtures.REFERENCES.get(name, {})}
+    config = {key: value for key, value in config.items() if key not in mixtures.OUTSIDE.get(name, ())}
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "config.json").write_text(json.dumps(config))
         parsed = transformers.AutoConfig.from_pretrained(folder)
@@ -226,6 +227,41 @@ def with_deepseek_v4_names(stored):
     return renamed
 
 
+def with_kimi_vl_names(stored):
+    """As published: the text part beside a tower, of which one matrix stands for all."""
+    named = {"language_model." + key: weight for key, weight in stored.items()}
+    return {**named, "vision_tower.patch_embed.proj.weight": torch.ones(8, 4, dtype=torch.bfloat16)}
+
+
+def with_ling_names(stored):
+    """As published: one matrix for queries, keys and values, one for each gate, up and down of an expert."""
+    renamed = {}
+    for key, weight in stored.items():
+        base, _, part = key.rpartition(".layers.")
+        layer = f"{base}.layers.{part.split('.')[0]}." if base else ""
+        if key.endswith("self_attn.q_proj.weight"):
+            all_three = [stored[f"{layer}self_attn.{each}_proj.weight"] for each in "qkv"]
+            renamed[layer + "attention.query_key_value.weight"] = torch.cat(all_three)
+        elif key.endswith("self_attn.o_proj.weight"):
+            renamed[layer + "attention.dense.weight"] = weight
+        elif key.endswith("router.layer.weight"):
+            renamed[layer + "mlp.gate.weight"] = weight
+        elif key.endswith("block_sparse_moe.input_linear.weight"):
+            for e, matrix in enumerate(weight):
+                for name, half in zip(("gate", "up"), matrix.chunk(2)):
+                    renamed[f"{layer}mlp.experts.{e}.{name}_proj.weight"] = half
+        elif key.endswith("block_sparse_moe.output_linear.weight"):
+            renamed.update({f"{layer}mlp.experts.{e}.down_proj.weight": each for e, each in enumerate(weight)})
+        elif key.endswith("shared_mlp.input_linear.weight"):
+            for name, half in zip(("gate", "up"), weight.chunk(2)):
+                renamed[f"{layer}mlp.shared_experts.{name}_proj.weight"] = half
+        elif key.endswith("shared_mlp.output_linear.weight"):
+            renamed[layer + "mlp.shared_experts.down_proj.weight"] = weight
+        elif not key.endswith(("k_proj.weight", "v_proj.weight")):
+            renamed[key.replace("embed_tokens", "word_embeddings")] = weight
+    return {key: weight.contiguous() for key, weight in renamed.items()}
+
+
 def write_weights(name, model, folder, config):
     """The state under published names, as transformers writes and reads them."""
     if name in OWN_CLASSES:
@@ -246,6 +282,10 @@ def write_weights(name, model, folder, config):
         stored = with_kimi_names(stored)
     if name == "minimax_m3":
         stored = with_minimax_names(stored)
+    if name == "kimi_vl":
+        stored = with_kimi_vl_names(stored)
+    if name == "bailing_moe":
+        stored = with_ling_names(stored)
     if name == "zamba2":
         stored = {key: weight for key, weight in stored.items() if key == first_block(key, config)}
     if name == "deepseek_v4":
@@ -420,7 +460,7 @@ def generate(name):
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     write_weights(name, model, folder, config)
-    if name not in OWN_CLASSES and name not in ("minimax_m3", "zamba2"):  # which read others
+    if name not in OWN_CLASSES and name not in ("minimax_m3", "zamba2", "kimi_vl", "bailing_moe"):  # which read others
         check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

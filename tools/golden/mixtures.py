@@ -383,6 +383,24 @@ LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8,
             "long_factor": [1.0, 1.1, 1.3, 1.8, 2.5, 4.0, 6.0, 8.0], "short_mscale": 1.1,
             "long_mscale": 1.25, "original_max_position_embeddings": 64}
 
+MODELS.update({
+    # As published: under the names of its own code.
+    "sarvam_mla": deepseek("SarvamMLAForCausalLM", "sarvam_mla", without=["n_routed_experts", "n_shared_experts"],
+                           q_lora_rank=None, head_dim=48, q_head_dim=48, num_experts=8, num_shared_experts=1,
+                           n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+                           score_function="sigmoid", rope_theta=10000.0,
+                           rope_scaling=yarn(type="deepseek_yarn", mscale=1.0, mscale_all_dim=1.0)),
+    "kimi_vl": families.around("KimiVLForConditionalGeneration", "kimi_vl", deepseek(
+        "", "deepseek_v3", without=["architectures", "tie_word_embeddings"], q_lora_rank=None, n_group=1,
+        topk_group=1, **SIGMOID, routed_scaling_factor=2.446, n_shared_experts=2, rope_theta=800000.0,
+        rope_scaling=None), media_placeholder_token_id=120, vocab_size=128,
+        vision_config={"model_type": "moonvit", "hidden_size": 8}),
+    "bailing_moe": mixture("BailingMoeForCausalLM", "bailing_moe", moe_intermediate_size=32, num_experts=8,
+                           num_experts_per_tok=3, num_shared_experts=2, first_k_dense_replace=0,
+                           norm_topk_prob=True, norm_softmax=False, norm_head=False, use_qkv_bias=False,
+                           use_bias=False, router_dtype=None, rope_theta=600000.0),
+})
+
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["deepseek_v3"]["one-group"] = ({"n_group": 1, "topk_group": 1, "norm_topk_prob": False,
                                          "rope_scaling": None}, LENGTH)
@@ -405,7 +423,15 @@ REFERENCES = {
     "phimoe": {"architectures": ["PhimoeForCausalLM"]},
     "bailing_moe_v2": {"architectures": ["Glm4MoeForCausalLM"], "model_type": "sarvam_moe"},
     "sarvam_moe": {"architectures": ["Glm4MoeForCausalLM"]},
+    "sarvam_mla": {"architectures": ["DeepseekV3ForCausalLM"]},
+    "kimi_vl": {"architectures": ["DeepseekV3ForCausalLM"], **MODELS["kimi_vl"]["text_config"]},
+    "bailing_moe": {"architectures": ["GraniteMoeSharedForCausalLM"], "model_type": "granitemoeshared",
+                    "num_local_experts": 8, "intermediate_size": 32, "shared_intermediate_size": 64,
+                    "attention_multiplier": 0.25, "embedding_multiplier": 1.0, "residual_multiplier": 1.0,
+                    "logits_scaling": 1.0, "attention_bias": False},
 }
+# Of these the reference has the text part alone.
+OUTSIDE = {"kimi_vl": ("text_config", "vision_config")}
 # Modules whose embedding and output matrix are the model's, and which pass on what leaves their norm.
 BAILING = ("bailing_moe_v2",)
 
@@ -446,6 +472,8 @@ def random_weight(name, weight, config):
     if short == "tid2eid":
         choices = [torch.randperm(config["n_routed_experts"])[:weight.shape[1]] for _ in range(weight.shape[0])]
         return torch.stack(choices).float()
+    if short == "output_linear" and weight.dim() == 2 and config["model_type"] == "bailing_moe":
+        return torch.randn_like(weight) * weight.shape[-1] ** -0.5
     if short == "position_bias":
         return torch.randn_like(weight) * 0.7
     if short == "sinks":
