@@ -58,6 +58,11 @@ class Prepared:
         self.params = params
         self.processors = processors
 
+    def name_engine(self, number: int | None) -> None:
+        """The one of several data parallel engines that runs it; None: that with the least to do."""
+        if number is not None:
+            self.fields["data_parallel_rank"] = number
+
 
 class EngineClient:
     """An engine, its arguments and its tokenizer. Thread-safe."""

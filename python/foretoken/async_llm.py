@@ -107,13 +107,14 @@ class AsyncLLM(OtherAttributes):
 
         A consumer that is slow gets fewer, larger outputs. Leaving the loop, closing the generator
         or cancelling its task ends the request. Raises RequestError when the engine gives it up.
+        `data_parallel_rank` names the engine of several (`data_parallel_size`) that runs it;
         `trace_headers` have no effect.
         """
-        _check_rank(data_parallel_rank)
         params = sampling_params or self._client.default_sampling_params()
         prepared = await self._prepare(
             prompt, params, priority, request_id, lora_request, tokenization_kwargs
         )
+        prepared.name_engine(data_parallel_rank)
         async with aclosing(self._stream(prepared, params.output_kind)) as outputs:
             async for output in outputs:
                 if isinstance(output, RequestOutput):
@@ -132,11 +133,11 @@ class AsyncLLM(OtherAttributes):
         data_parallel_rank: int | None = None,
     ) -> AsyncGenerator[PoolingRequestOutput[PoolingOutput], None]:
         """The pooled state of a prompt: one output."""
-        _check_rank(data_parallel_rank)
         params = pooling_params or PoolingParams()
         prepared = await self._prepare(
             prompt, params, priority, request_id, lora_request, tokenization_kwargs
         )
+        prepared.name_engine(data_parallel_rank)
         async with aclosing(self._stream(prepared, RequestOutputKind.FINAL_ONLY)) as outputs:
             async for output in outputs:
                 if isinstance(output, PoolingRequestOutput):
@@ -253,14 +254,6 @@ class AsyncLLM(OtherAttributes):
     def shutdown(self, timeout: float | None = None) -> None:
         """Ends all requests and frees the engine; so does dropping the object."""
         self._client.close()
-
-
-def _check_rank(data_parallel_rank: int | None) -> None:
-    if data_parallel_rank is not None:
-        raise NotImplementedError(
-            "data_parallel_rank is not built: the engine with the least work takes a request; "
-            "leave it out"
-        )
 
 
 AsyncLLMEngine = AsyncLLM

@@ -53,6 +53,7 @@ Result<Request> read_request(const std::string& text) {
   read_request_fields(fields, &request);
   fields.read("request_id", &request.request_id);
   fields.read("adapter", &request.adapter);
+  fields.read("data_parallel_rank", &request.data_parallel_rank);
   read_pooling(fields, &request);
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());

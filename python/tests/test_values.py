@@ -152,8 +152,10 @@ def test_requests_of_engines_are_cut_and_traced() -> None:
             assert len(output.prompt_token_ids) == 2
         async for pooled in engine.encode("The little dog", tokenization_kwargs=cut):
             assert len(pooled.prompt_token_ids) == 2
-        with pytest.raises(NotImplementedError, match="data_parallel_rank"):
+        with pytest.raises(ValueError, match="data_parallel_rank 1 is out of range"):
             await engine.generate("a", GREEDY, data_parallel_rank=1).__anext__()
+        async for output in engine.generate("a", GREEDY, data_parallel_rank=0):
+            assert output.prompt == "a"
         assert not await engine.is_sleeping() and not await engine.is_paused()
 
     asyncio.run(run())
