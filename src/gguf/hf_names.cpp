@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <regex>
 #include <utility>
 
@@ -105,6 +106,29 @@ std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name) {
   auto name = renamed(architecture, gguf_name, &GgufName::gguf, &GgufName::hf);
   return name ? name : name_of_expert(architecture, gguf_name);
+}
+
+std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
+                                          std::string_view gguf_name, int64_t num_layers) {
+  auto usual = hf_tensor_name(architecture, gguf_name);
+  if (architecture.modules.empty() || !gguf_name.starts_with(kLayer)) return usual;
+  const std::string_view rest = gguf_name.substr(kLayer.size());
+  int64_t layer = 0;
+  const auto number = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
+  const auto dot = static_cast<size_t>(number.ptr - rest.data());
+  if (number.ec != std::errc() || layer < num_layers || dot == rest.size()) return usual;
+  const std::string_view part = rest.substr(dot + 1);
+  if (const GgufName* end = find_name(architecture.module_ends, &GgufName::gguf, part)) {
+    return std::string(end->hf);
+  }
+  const std::string front =
+      std::string(architecture.modules) + std::to_string(layer - num_layers) + ".";
+  if (const GgufName* own = find_name(architecture.module_tensors, &GgufName::gguf, part)) {
+    return front + std::string(own->hf);
+  }
+  const std::string of_layer = std::string(architecture.layers) + std::to_string(layer) + ".";
+  const bool is_named = usual && usual->starts_with(of_layer);
+  return front + (is_named ? usual->substr(of_layer.size()) : std::string(part));
 }
 
 std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture,

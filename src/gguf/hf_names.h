@@ -45,6 +45,13 @@ struct GgufArchitecture {
   // Whole names outside of layers that are not Llama's, and what comes before a layer's number.
   std::span<const GgufName> model_tensors = {};
   std::string_view layers = "model.layers.";
+  // Before the number of a draft module's layer in folders, from 0; empty: layers of modules go on
+  // behind the model's, as they do in all files.
+  std::string_view modules = {};
+  // Of modules, whole: names in such a layer that are not those of the model's, and names that
+  // folders have outside of it.
+  std::span<const GgufName> module_tensors = {};
+  std::span<const GgufName> module_ends = {};
   std::span<const GgufKey> keys = {};
   // JSON object of the fields that files of this architecture do not say.
   std::string_view fields = "{}";
@@ -67,6 +74,10 @@ std::span<const GgufArchitecture> gguf_architectures();
 // checkpoint does not hold.
 std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name);
+
+// The same in a file of a model of so many layers, behind which its draft modules stand.
+std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
+                                          std::string_view gguf_name, int64_t num_layers);
 
 // The other way; none for tensors that GGUF files do not hold.
 std::optional<std::string> gguf_tensor_name(const GgufArchitecture& architecture,

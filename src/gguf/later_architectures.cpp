@@ -137,7 +137,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"jina-bert-v2", kEncoder},
     {"jina-bert-v3", kEncoder},
     {"kimi-k3", kFolderLoads},
-    {"kimi-linear", kFolderLoads},
     {"llada", kDiffusion},
     {"llada-moe", kDiffusion},
     {"llama-embed", kEncoder},

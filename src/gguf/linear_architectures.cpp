@@ -1,5 +1,10 @@
 #include "gguf/linear_architectures.h"
 
+#include <string>
+#include <utility>
+
+#include "gguf/container/gguf_file.h"
+
 namespace foretoken {
 namespace {
 
@@ -28,6 +33,16 @@ constexpr GgufName kDeltaTensors[] = {{"post_attention_norm", "post_attention_la
                                       {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
                                       {"ffn_down_shexp", "mlp.shared_expert.down_proj"}};
 
+// Of the one module, whose layer is as the model's with attention.
+constexpr std::string_view kDeltaModules = "mtp.layers.";
+constexpr GgufName kDeltaModuleEnds[] = {
+    {"nextn.eh_proj.weight", "mtp.fc.weight"},
+    {"nextn.enorm.weight", "mtp.pre_fc_norm_embedding.weight"},
+    {"nextn.hnorm.weight", "mtp.pre_fc_norm_hidden.weight"},
+    {"nextn.shared_head_norm.weight", "mtp.norm.weight"},
+    {"nextn.embed_tokens.weight", "mtp.embed_tokens.weight"},
+    {"nextn.shared_head_head.weight", "mtp.layers.0.shared_head.head.weight"}};
+
 constexpr GgufKey kDeltaKeys[] = {
     {"ssm.conv_kernel", "linear_conv_kernel_dim"},
     {"ssm.state_size", "linear_key_head_dim"},
@@ -51,6 +66,80 @@ void complete_delta(Json& config) {
   config["num_hidden_layers"] = config.value("num_hidden_layers", int64_t{0}) - modules;
 }
 
+// Kimi's delta attention, whose layers have no heads of keys in files, beside DeepSeek's latents.
+constexpr GgufName kKimiTensors[] = {
+    {"ssm_conv1d_q", "self_attn.q_conv1d"},
+    {"ssm_conv1d_k", "self_attn.k_conv1d"},
+    {"ssm_conv1d_v", "self_attn.v_conv1d"},
+    {"ssm_f_a", "self_attn.f_a_proj"},
+    {"ssm_f_b", "self_attn.f_b_proj"},
+    {"ssm_beta", "self_attn.b_proj"},
+    {"ssm_g_a", "self_attn.g_a_proj"},
+    {"ssm_g_b", "self_attn.g_b_proj"},
+    {"ssm_a", "self_attn.A"},
+    {"ssm_dt.bias", "self_attn.dt_bias"},
+    {"ssm_norm", "self_attn.o_norm"},
+    {"attn_q_a", "self_attn.q_a_proj"},
+    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    {"attn_q_b", "self_attn.q_b_proj"},
+    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    {"attn_kv_b", "self_attn.kv_b_proj"},
+    {"attn_k_b", "self_attn.k_b_proj"},
+    {"attn_v_b", "self_attn.v_b_proj"},
+    {"ffn_gate_inp", "block_sparse_moe.gate"},
+    {"exp_probs_b.bias", "block_sparse_moe.gate.e_score_correction_bias"},
+    {"ffn_gate_exps", "block_sparse_moe.experts.w1"},
+    {"ffn_up_exps", "block_sparse_moe.experts.w3"},
+    {"ffn_down_exps", "block_sparse_moe.experts.w2"},
+    {"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
+    {"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"}};
+constexpr GgufKey kKimiKeys[] = {{"kda.head_dim", "kda_head_dim"},
+                                 {"ssm.conv_kernel", "conv_kernel"},
+                                 {"attention.q_lora_rank", "q_lora_rank"},
+                                 {"attention.kv_lora_rank", "kv_lora_rank"},
+                                 {"rope.dimension_count", "qk_rope_head_dim"},
+                                 {"attention.key_length_mla", "qk_head_dim"},
+                                 {"attention.value_length", "value_length"},
+                                 {"attention.value_length_mla", "v_head_dim"},
+                                 {"leading_dense_block_count", "first_k_dense_replace"},
+                                 {"expert_count", "num_experts"},
+                                 {"expert_used_count", "num_experts_per_token"},
+                                 {"expert_shared_count", "num_shared_experts"},
+                                 {"expert_feed_forward_length", "moe_intermediate_size"},
+                                 {"expert_weights_scale", "routed_scaling_factor"},
+                                 {"expert_weights_norm", "moe_renormalize", false, true},
+                                 {"expert_group_count", "num_expert_group"},
+                                 {"expert_group_used_count", "topk_group"}};
+
+// Folders count layers from 1.
+Status read_kimi_linear_file(const GgufFile& file, Json& config) {
+  for (const char* key : {"kda_head_dim", "conv_kernel", "kv_lora_rank", "qk_head_dim"}) {
+    if (config.contains(key)) continue;
+    return file.error("no key of 'kimi-linear' says " + std::string(key) +
+                      "; convert the model again");
+  }
+  const Json heads = config["num_key_value_heads"];
+  Json attending = Json::array();
+  for (int64_t i = 0; i < config["num_hidden_layers"].get<int64_t>(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool attends = heads.is_array() ? at < heads.size() && heads[at] > 0 : heads > 0;
+    if (attends) attending.push_back(i + 1);
+  }
+  config["num_key_value_heads"] = config["num_attention_heads"];
+  config["linear_attn_config"] = {{"full_attn_layers", std::move(attending)},
+                                  {"num_heads", config["num_attention_heads"]},
+                                  {"head_dim", config["kda_head_dim"]},
+                                  {"short_conv_kernel_size", config["conv_kernel"]}};
+  config["qk_nope_head_dim"] =
+      config["qk_head_dim"].get<int64_t>() - config.value("qk_rope_head_dim", int64_t{0});
+  for (const char* key : {"kda_head_dim", "conv_kernel", "qk_head_dim", "value_length"}) {
+    config.erase(key);
+  }
+  return {};
+}
+
 // Converters of Qwen 3.5 put value heads into another order than folders have.
 constexpr std::string_view kTiled = R"({"linear_heads_tiled": true})";
 
@@ -60,6 +149,8 @@ constexpr GgufArchitecture kLinearArchitectures[] = {
      .model_type = "qwen3_next",
      .whole_norms = true,
      .tensors = kDeltaTensors,
+     .modules = kDeltaModules,
+     .module_ends = kDeltaModuleEnds,
      .keys = kDeltaKeys,
      .fields = R"({"norm_topk_prob": true})",
      .complete = complete_delta},
@@ -68,6 +159,8 @@ constexpr GgufArchitecture kLinearArchitectures[] = {
      .model_type = "qwen3_5_text",
      .whole_norms = true,
      .tensors = kDeltaTensors,
+     .modules = kDeltaModules,
+     .module_ends = kDeltaModuleEnds,
      .keys = kDeltaKeys,
      .fields = kTiled,
      .complete = complete_delta},
@@ -76,9 +169,18 @@ constexpr GgufArchitecture kLinearArchitectures[] = {
      .model_type = "qwen3_5_moe_text",
      .whole_norms = true,
      .tensors = kDeltaTensors,
+     .modules = kDeltaModules,
+     .module_ends = kDeltaModuleEnds,
      .keys = kDeltaKeys,
      .fields = kTiled,
      .complete = complete_delta},
+    {.name = "kimi-linear",
+     .hf_class = "KimiLinearForCausalLM",
+     .model_type = "kimi_linear",
+     .tensors = kKimiTensors,
+     .keys = kKimiKeys,
+     .fields = R"({"first_k_dense_replace": 0, "num_shared_experts": 0, "mla_use_nope": true})",
+     .read = read_kimi_linear_file},
 };
 
 }  // namespace

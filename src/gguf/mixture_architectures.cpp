@@ -84,6 +84,9 @@ constexpr GgufName kMimo2Tensors[] = {{"attn_sinks.weight", "self_attn.attention
                                       {"nextn.eh_proj", "eh_proj"},
                                       {"nextn.enorm", "enorm"},
                                       {"nextn.hnorm", "hnorm"}};
+constexpr GgufName kMimo2ModuleTensors[] = {
+    {"ffn_norm.weight", "pre_mlp_layernorm.weight"},
+    {"nextn.shared_head_norm.weight", "final_layernorm.weight"}};
 
 constexpr GgufName kAfmoeTensors[] = {{"attn_gate", "self_attn.gate_proj"},
                                       {"post_attention_norm", "post_attention_layernorm"},
@@ -116,7 +119,13 @@ constexpr GgufName kStepTensors[] = {{"attn_gate", "self_attn.g_proj"},
                                      {"ffn_down_exps", "moe.down_proj"},
                                      {"ffn_gate_shexp", "share_expert.gate_proj"},
                                      {"ffn_up_shexp", "share_expert.up_proj"},
-                                     {"ffn_down_shexp", "share_expert.down_proj"}};
+                                     {"ffn_down_shexp", "share_expert.down_proj"},
+                                     {"nextn.eh_proj", "eh_proj"},
+                                     {"nextn.enorm", "enorm"},
+                                     {"nextn.hnorm", "hnorm"},
+                                     {"nextn.embed_tokens", "embed_tokens"},
+                                     {"nextn.shared_head_norm", "transformer.shared_head.norm"},
+                                     {"nextn.shared_head_head", "transformer.shared_head.output"}};
 
 constexpr GgufName kErnieTensors[] = {
     {"ffn_gate_inp", "mlp.gate"},
@@ -348,6 +357,8 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .model_type = "mimo_v2_flash",
      .joins_projections = true,
      .tensors = kMimo2Tensors,
+     .modules = "model.mtp.layers.",
+     .module_tensors = kMimo2ModuleTensors,
      .keys = kMimo2Keys,
      .read = read_mimo2_file},
     // Files do not say that embeddings are scaled, as all are, and that every fourth layer has no

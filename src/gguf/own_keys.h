@@ -29,14 +29,14 @@ Status read_deci_file(const GgufFile& file, nlohmann::json& config);
 Status read_laguna_file(const GgufFile& file, nlohmann::json& config);
 
 // Step 3.5: heads of layers with and without a window, which layers have experts, limits of gates
-// and ups, and how much of a head turns. Layers of MTP modules, behind the model's, are left out.
+// and ups, how much of a head turns, and how many layers behind the model's are MTP modules.
 Status read_step35_file(const GgufFile& file, nlohmann::json& config);
 
 // Spark X2.5: how layers with a window and others turn.
 Status read_spark_file(const GgufFile& file, nlohmann::json& config);
 
-// MiMo V2: what layers with and without a window have, and which of them have experts. Layers of
-// MTP modules, behind the model's, are left out.
+// MiMo V2: what layers with and without a window have, and which of them have experts; layers of
+// MTP modules, behind the model's, do not count.
 Status read_mimo2_file(const GgufFile& file, nlohmann::json& config);
 
 // The layers with a window, where a file lists them by true and false or 1 and 0: `layer_types`.

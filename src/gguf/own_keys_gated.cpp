@@ -174,6 +174,7 @@ Status read_step35_file(const GgufFile& file, Json& config) {
     return file.error("'step35.nextn_predict_layers' leaves no layers; fetch the file again");
   }
   config["num_hidden_layers"] = num_layers;
+  if (modules) config["num_nextn_predict_layers"] = *modules;
   FT_RETURN_IF_ERROR(add_step_heads(file, static_cast<size_t>(num_layers), config));
   config["moe_layers_enum"] = layers_with(file, num_layers, "ffn_gate_inp.weight");
   config["use_moe_router_bias"] = !layers_with(file, num_layers, "exp_probs_b.bias").empty();

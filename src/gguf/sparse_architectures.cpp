@@ -167,6 +167,7 @@ constexpr GgufArchitecture kSparseArchitectures[] = {
      .tensors = kDeepseekV4Tensors,
      .model_tensors = kDeepseekV4ModelTensors,
      .layers = "layers.",
+     .modules = "mtp.",
      .keys = kDeepseekV4Keys,
      .read = read_deepseek_v4_file},
 };

@@ -223,7 +223,7 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const bool is_targets = form.together != nullptr && *form.together == 0;
   const std::string embedding = is_targets ? base + "embed_tokens" : behind("embed_tokens");
   FT_RETURN_IF_ERROR(load_embedding(embedding + ".weight", out));
-  return load_head(base + "shared_head.head.weight", layer_.vocab_size, out);
+  return load_head(base + form.head + ".weight", layer_.vocab_size, out);
 }
 
 // The first of its modules has what stands before and behind the layers, too.

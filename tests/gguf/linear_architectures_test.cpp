@@ -42,6 +42,37 @@ TEST(LinearArchitectures, NamesOfTheirOwnAndBack) {
   }
 }
 
+// Folders have the module of Qwen's models outside of the layers.
+TEST(LinearArchitectures, ModulesStandBehindTheLayers) {
+  for (const auto& [theirs, ours] :
+       {std::pair("blk.48.nextn.eh_proj.weight", "mtp.fc.weight"),
+        std::pair("blk.48.nextn.hnorm.weight", "mtp.pre_fc_norm_hidden.weight"),
+        std::pair("blk.48.nextn.shared_head_norm.weight", "mtp.norm.weight"),
+        std::pair("blk.48.attn_q.weight", "mtp.layers.0.self_attn.q_proj.weight"),
+        std::pair("blk.49.post_attention_norm.weight",
+                  "mtp.layers.1.post_attention_layernorm.weight"),
+        std::pair("blk.48.nextn.new.weight", "mtp.layers.0.nextn.new.weight"),
+        std::pair("blk.47.attn_q.weight", "model.layers.47.self_attn.q_proj.weight"),
+        std::pair("output_norm.weight", "model.norm.weight")}) {
+    EXPECT_EQ(hf_tensor_name(linear("qwen35"), theirs, 48), ours);
+  }
+  EXPECT_EQ(hf_tensor_name(linear("kimi-linear"), "blk.48.attn_q.weight", 48),
+            "model.layers.48.self_attn.q_proj.weight");
+}
+
+TEST(LinearArchitectures, KimiLinearsOwnNames) {
+  for (const auto& [theirs, ours] :
+       {std::pair("blk.0.ssm_conv1d_q.weight", "model.layers.0.self_attn.q_conv1d.weight"),
+        std::pair("blk.0.ssm_a", "model.layers.0.self_attn.A"),
+        std::pair("blk.0.ssm_norm.weight", "model.layers.0.self_attn.o_norm.weight"),
+        std::pair("blk.3.attn_k_b.weight", "model.layers.3.self_attn.k_b_proj.weight"),
+        std::pair("blk.3.ffn_up_exps.weight",
+                  "model.layers.3.block_sparse_moe.experts.w3.weight")}) {
+    EXPECT_EQ(hf_tensor_name(linear("kimi-linear"), theirs), ours);
+    EXPECT_EQ(gguf_tensor_name(linear("kimi-linear"), ours), theirs);
+  }
+}
+
 TEST(LinearArchitectures, SizesFollowFromOthers) {
   nlohmann::json config = {{"num_hidden_layers", 49},
                            {"num_nextn_predict_layers", 1},

@@ -28,6 +28,141 @@ TEST(GgufHeads, MtpModulesBehindTheLayers) {
   EXPECT_TRUE(head.value().layer.layers[0].experts);
 }
 
+// A folder with a module made of the first layer with a window: that golden's tensors and, under
+// the names of its family, the module's.
+struct ModuleCase {
+  const char* family;
+  const char* golden;
+  const char* module;                                       // before the names of its layer
+  std::vector<std::pair<const char*, const char*>> others;  // of it, and what they are copies of
+};
+void PrintTo(const ModuleCase& one, std::ostream* out) { *out << one.family; }
+
+class GgufModules : public testing::TestWithParam<ModuleCase> {
+ protected:
+  // The fields of the config.json with one module.
+  static nlohmann::json config_of(const test::GoldenCase& golden) {
+    nlohmann::json config = read_json_file(golden.folder + "/config.json").value();
+    if (GetParam().family == std::string("qwen35")) return config;
+    if (config.contains("text_config")) {
+      config = config["text_config"];
+      config["architectures"] = {"Step3p5ForCausalLM"};
+      config["swiglu_limits"].push_back(0);
+      config["swiglu_limits_shared"].push_back(0);
+      config["rope_theta"].push_back(config["rope_theta"][1]);
+      config["partial_rotary_factors"].push_back(1.0);
+      config["layer_types"].push_back("sliding_attention");
+    }
+    config["num_nextn_predict_layers"] = 1;
+    return config;
+  }
+
+  // Attention of the second layer and the MLP of the first, which has no experts.
+  static test::Matrices module_of(const test::Matrices& all) {
+    test::Matrices module;
+    for (const auto& [name, matrix] : all) {
+      if (GetParam().others.empty()) {  // the golden has one
+        if (name.starts_with("mtp.")) module[name] = matrix;
+        continue;
+      }
+      for (const char* part : {"model.layers.1.self_attn.", "model.layers.1.input_layernorm.",
+                               "model.layers.0.mlp."}) {
+        if (!name.starts_with(part)) continue;
+        module[GetParam().module + name.substr(std::string("model.layers.0.").size())] = matrix;
+      }
+    }
+    for (const auto& [name, of] : GetParam().others) {
+      module[std::string(GetParam().module) + name] = all.at(of);
+    }
+    for (auto& [name, matrix] : module) {
+      if (!name.ends_with("eh_proj.weight")) continue;
+      matrix.shape[1] *= 2;
+      matrix.values.resize(2 * matrix.values.size(), 0.01f);
+    }
+    return module;
+  }
+
+  static std::string name_in_file(const GgufArchitecture& architecture, const std::string& name,
+                                  int32_t num_layers) {
+    const std::string layer = std::to_string(num_layers) + ".";
+    for (const GgufName& end : architecture.module_ends) {
+      if (end.hf == name) return "blk." + layer + std::string(end.gguf);
+    }
+    const std::string front = std::string(architecture.modules) + "0.";
+    if (architecture.modules.empty()) return gguf_tensor_name(architecture, name).value_or("");
+    const std::string part = name.substr(front.size());
+    for (const GgufName& own : architecture.module_tensors) {
+      if (own.hf == part) return "blk." + layer + std::string(own.gguf);
+    }
+    return gguf_tensor_name(architecture, std::string(architecture.layers) + layer + part)
+        .value_or("");
+  }
+};
+
+TEST_P(GgufModules, AreThoseOfTheFolder) {
+  const ModuleCase& param = GetParam();
+  const test::GoldenCase golden = test::golden_cases({param.golden}).front();
+  const test::ScratchFolder usual, folder;
+  test::Matrices all = test::matrices_of(golden.folder);
+  std::erase_if(all, [](const auto& entry) { return entry.first.starts_with("vi"); });
+  const test::Matrices module = module_of(all);
+  all.insert(module.begin(), module.end());
+  test::write_floats(usual.file("model.safetensors"), all);
+  usual.write("config.json", config_of(golden).dump());
+  const GgufArchitecture& architecture = test::architecture_of(param.family);
+  const std::string path = folder.file("model.gguf");
+  const int32_t num_layers = read_model_config(usual.path(), {}).value().num_layers;
+  test::write_gguf(path, param.family, usual.path(), [&](test::Matrices* own) {
+    for (auto [name, matrix] : module) {
+      own->erase(name);
+      const bool counts_from_one = architecture.whole_norms && name.find("norm") != name.npos;
+      if (counts_from_one) test::add_one(matrix);
+      (*own)[name_in_file(architecture, name, num_layers)] = matrix;
+    }
+  });
+  if (HasFatalFailure()) return;
+  const Checkpoint checkpoint = Checkpoint::open(path).value();
+  for (const auto& [name, matrix] : module) {
+    const auto found = checkpoint.find(name);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    const TensorView& view = *found.value();
+    EXPECT_EQ(view.shape, matrix.shape) << name;
+    std::vector<float> values(matrix.values.size());
+    ASSERT_TRUE(convert_tensor(view, DType::kF32, values.data()).ok());
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(values[i] - (view.is_whole_norm ? 1 : 0), matrix.values[i], 1e-6) << name;
+    }
+  }
+  const auto target = read_model_config(path, {});
+  ASSERT_TRUE(target.ok()) << target.status().message();
+  EXPECT_EQ(target.value().num_layers, num_layers);
+  const auto head = read_draft_head_config(path, HeadKind::kMtp, target.value(), {});
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_EQ(head.value().num_modules, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, GgufModules,
+    testing::Values(ModuleCase{"mimo2",
+                               "mimo_v2",
+                               "model.mtp.layers.0.",
+                               {{"enorm.weight", "model.norm.weight"},
+                                {"hnorm.weight", "model.norm.weight"},
+                                {"pre_mlp_layernorm.weight", "model.norm.weight"},
+                                {"final_layernorm.weight", "model.norm.weight"},
+                                {"eh_proj.weight", "model.layers.0.mlp.gate_proj.weight"}}},
+                    ModuleCase{"step35",
+                               "step3p7",
+                               "model.layers.3.",
+                               {{"enorm.weight", "model.norm.weight"},
+                                {"hnorm.weight", "model.norm.weight"},
+                                {"post_attention_layernorm.weight", "model.norm.weight"},
+                                {"transformer.shared_head.norm.weight", "model.norm.weight"},
+                                {"transformer.shared_head.output.weight", "lm_head.weight"},
+                                {"eh_proj.weight", "model.layers.0.mlp.gate_proj.weight"}}},
+                    ModuleCase{"qwen35", "qwen3_5", "mtp.layers.0.", {}}),
+    [](const auto& test) { return std::string(test.param.family); });
+
 // As converters write it for MiMo V2.5: queries, keys and values as one tensor.
 TEST(GgufFamilies, JoinedProjectionsAreDivided) {
   const test::ScratchFolder folder;
@@ -105,17 +240,17 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"deepseek4", "deepseek_v4", {"rms_norm_eps"}},
         Family{"ernie4_5-moe", "ernie4_5_moe"},
         Family{"qwen3next", "qwen3_next", {"mlp_only_layers"}}, Family{"qwen35", "qwen3_5"},
-        Family{"qwen35moe", "qwen3_5_moe"}, Family{"mamba2", "mamba2"},
-        Family{"nemotron_h", "nemotron_h"}, Family{"nemotron_h_moe", "nemotron_h-moe"},
-        Family{"nemotron_h_moe", "nemotron_h-latent"}, Family{"granitehybrid", "granite4-h"},
-        Family{"falcon-h1", "falcon_h1"}, Family{"jamba", "jamba"}, Family{"mamba", "mamba"},
-        Family{"mamba", "falcon_mamba"}, Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"},
-        Family{"command-r", "cohere"}, Family{"afmoe", "trinity", {"layer_types"}},
-        Family{"laguna", "laguna"}, Family{"step35", "step3p7"}, Family{"spark2_5", "spark"},
-        Family{"nanbeige", "nanbeige"}, Family{"apertus", "apertus", {"rope_scaling"}},
-        Family{"muse-glimmer", "muse_glimmer"}, Family{"orion", "orion"},
-        Family{"maincoder", "maincoder"}, Family{"pangu-embedded", "internlm"},
-        Family{"xverse", "llama"}),
+        Family{"qwen35moe", "qwen3_5_moe"}, Family{"kimi-linear", "kimi_linear"},
+        Family{"mamba2", "mamba2"}, Family{"nemotron_h", "nemotron_h"},
+        Family{"nemotron_h_moe", "nemotron_h-moe"}, Family{"nemotron_h_moe", "nemotron_h-latent"},
+        Family{"granitehybrid", "granite4-h"}, Family{"falcon-h1", "falcon_h1"},
+        Family{"jamba", "jamba"}, Family{"mamba", "mamba"}, Family{"mamba", "falcon_mamba"},
+        Family{"lfm2", "lfm2"}, Family{"lfm2moe", "lfm2_moe"}, Family{"command-r", "cohere"},
+        Family{"afmoe", "trinity", {"layer_types"}}, Family{"laguna", "laguna"},
+        Family{"step35", "step3p7"}, Family{"spark2_5", "spark"}, Family{"nanbeige", "nanbeige"},
+        Family{"apertus", "apertus", {"rope_scaling"}}, Family{"muse-glimmer", "muse_glimmer"},
+        Family{"orion", "orion"}, Family{"maincoder", "maincoder"},
+        Family{"pangu-embedded", "internlm"}, Family{"xverse", "llama"}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "model/config/rope_table.h"
 #include "model/gguf_matrices.h"
 #include "model/gguf_metadata.h"
+#include "model/mlx_family_files.h"
 
 namespace foretoken::test {
 
@@ -314,6 +316,17 @@ inline void add_glimmer_norms(const ModelConfig& config, Matrices* all) {
   *all = std::move(own);
 }
 
+// Kernels have four dimensions, and what latents become is divided.
+inline void put_kimi_in_order(const ModelConfig& config, Matrices* all) {
+  divide_latents(config, all);
+  rename_all(all, [](const std::string& name, Matrix& matrix) {
+    if (name.find("_conv1d.") != std::string::npos) {
+      matrix.shape = {1, matrix.shape.front(), 1, matrix.shape.back()};
+    }
+    return replaced(replaced(name, "embed_q", "k_b_proj"), "unembed_out", "v_b_proj");
+  });
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -352,6 +365,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
     put_states_in_order(config, all);
   }
   if (family == "falcon-h1") multiply_falcon_h1(config, all);
+  if (family == "kimi-linear") put_kimi_in_order(config, all);
   // Files have modules in another form.
   if (family == "deepseek4") {
     std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("mtp."); });
@@ -417,7 +431,8 @@ inline const GgufArchitecture& architecture_of(const std::string& family) {
 }
 
 inline void write_gguf(const std::string& path, const std::string& family,
-                       const std::string& folder, void (*change)(Matrices* all) = nullptr) {
+                       const std::string& folder,
+                       const std::function<void(Matrices* all)>& change = {}) {
   const ModelConfig config = read_model_config(folder, {}).value();
   Matrices all = matrices_of(folder);
   std::map<std::string, std::vector<float>> numbers;  // of layers, by key
@@ -431,7 +446,7 @@ inline void write_gguf(const std::string& path, const std::string& family,
   put_in_order(family, config, &all);
   if (architecture_of(family).interleaves_heads) interleave_heads(config, &all);
   if (architecture_of(family).whole_norms) count_from_zero(family, &all);
-  if (change != nullptr) change(&all);
+  if (change) change(&all);
   // Of layers without a window.
   if (family == "step35") all["rope_freqs"] = step_divisors(config);
   const auto values = metadata(family, config);
@@ -441,8 +456,9 @@ inline void write_gguf(const std::string& path, const std::string& family,
   for (const auto& [key, each] : numbers) floats(each)(file, key);
   uint64_t offset = 0;
   for (const auto& [name, matrix] : all) {
-    const auto own = name == "rope_freqs" ? std::optional<std::string>("rope_freqs.weight")
-                                          : gguf_tensor_name(architecture_of(family), name);
+    const auto own = name == "rope_freqs"       ? std::optional<std::string>("rope_freqs.weight")
+                     : name.starts_with("blk.") ? std::optional<std::string>(name)
+                                                : gguf_tensor_name(architecture_of(family), name);
     ASSERT_TRUE(own.has_value()) << name;
     file.text(*own).number(static_cast<uint32_t>(matrix.shape.size()));
     for (auto extent = matrix.shape.rbegin(); extent != matrix.shape.rend(); ++extent) {

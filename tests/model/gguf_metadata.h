@@ -295,6 +295,21 @@ inline void add_later_keys(const std::string& family, const ModelConfig& config,
   (*all)["logit_scale"] = f32(config.logits_scale);
 }
 
+// Layers of Kimi's delta attention have no heads of keys.
+inline void add_kimi_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const LatentConfig& latent = config.latent;
+  std::vector<int64_t> kv_heads;
+  for (const LayerConfig& layer : config.layers) kv_heads.push_back(layer.recurrent ? 0 : 1);
+  (*all)["attention.head_count_kv"] = integers(kv_heads);
+  (*all)["attention.key_length"] = u32(latent.kv_rank + latent.rope_dim);
+  (*all)["attention.key_length_mla"] = u32(latent.nope_dim + latent.rope_dim);
+  (*all)["attention.value_length_mla"] = u32(latent.value_dim);
+  (*all)["attention.kv_lora_rank"] = u32(latent.kv_rank);
+  (*all)["rope.dimension_count"] = u32(latent.rope_dim);
+  (*all)["kda.head_dim"] = u32(config.recurrent.key_dim);
+  (*all)["ssm.conv_kernel"] = u32(config.recurrent.conv_width);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 inline void add_own_keys(const std::string& family, const ModelConfig& config,
                          std::map<std::string, Write>* all) {
@@ -303,9 +318,9 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   (*all)["rope.freq_base"] = f32(config.rope.full.theta);
   (*all)["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
   if (config.experts.count > 0) add_expert_keys(config, all);
-  if (family == "glm4moe" || family == "bailingmoe2" || config.latent.index.exists()) {
-    add_module_keys(config, all);
-  }
+  const bool has_modules = family == "glm4moe" || family == "bailingmoe2" || family == "mimo2" ||
+                           family == "step35" || family == "qwen35";
+  if (has_modules || config.latent.index.exists()) add_module_keys(config, all);
   if (family == "nanbeige") (*all)["num_loops"] = u32(config.num_loops);
   if (family == "deci") add_layer_keys(config, all);
   if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
@@ -328,6 +343,8 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   if (config.recurrent.channels > 0 && !is_selective) add_conv_keys(config, all);
   if (family.starts_with("qwen3")) {
     add_linear_keys(config, all);
+  } else if (family == "kimi-linear") {
+    add_kimi_keys(config, all);
   } else if (config.recurrent.value_heads > 0) {
     add_state_space_keys(family, config, all);
   }

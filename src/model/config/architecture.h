@@ -76,8 +76,9 @@ struct MtpForm {
   const char* embed_norm = "enorm";
   const char* state_norm = "hnorm";
   const char* output_norm = "shared_head.norm";
-  bool state_first = false;    // the projection reads [state, embedding]
-  bool chains_normed = false;  // the next draft pairs with what leaves output_norm
+  const char* head = "shared_head.head";  // the output matrix of a module that has its own
+  bool state_first = false;               // the projection reads [state, embedding]
+  bool chains_normed = false;             // the next draft pairs with what leaves output_norm
   // All modules pair with the target's states, none with what the module before it made.
   bool passes_states = false;
   // Before the names of the embedding and of output_norm where modules have them together, and

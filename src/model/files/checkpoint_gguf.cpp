@@ -79,9 +79,10 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(gguf_, model.gguf());
   FT_ASSIGN_OR_RETURN(architecture_, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
+  const auto num_layers = config["num_hidden_layers"].get<int64_t>();
   for (const auto& [name, tensor] : gguf_->tensors()) {
     if (is_config_tensor(*architecture_, name) || is_media_tensor(name)) continue;
-    const std::string hf_name = hf_tensor_name(*architecture_, name).value_or(name);
+    const std::string hf_name = hf_tensor_name(*architecture_, name, num_layers).value_or(name);
     FT_ASSIGN_OR_RETURN(auto view, scaled_gguf_view(tensor));
     if (architecture_->joins_projections && hf_name.ends_with(kJoined)) {
       FT_RETURN_IF_ERROR(divide_projections(hf_name, *view, config));
@@ -92,12 +93,14 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
     if (turns && architecture_->interleaves_heads) {
       FT_RETURN_IF_ERROR(interleave(config["head_dim"], view.get()));
     }
-    view->is_whole_norm = architecture_->whole_norms && hf_name.ends_with("norm.weight");
+    constexpr std::string_view kNorm = "norm.weight";
+    const bool is_norm = hf_name.ends_with(kNorm) || name.ends_with(kNorm);
+    view->is_whole_norm = architecture_->whole_norms && is_norm;
     tensors_.emplace(hf_name, view.get());
     made_tensors_.push_back(std::move(view));
   }
   for (const GgufName& number : architecture_->numbers) {
-    FT_RETURN_IF_ERROR(add_numbers(number, config["num_hidden_layers"]));
+    FT_RETURN_IF_ERROR(add_numbers(number, num_layers));
   }
   return add_gguf_scales();
 }

@@ -192,6 +192,13 @@ Status read_step(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &layers);
 }
 
+// Dense, with a window and without limits.
+LayerSpec step_module(const ModelConfig& config, const LayerConfig& layer) {
+  LayerConfig own = layer;
+  own.expert_limit = own.shared_limit = 0;
+  return step_layer(config, own);
+}
+
 constexpr const char* kStepVision[] = {"vision_model.", "vit_large_projector.",
                                        "model.vision_model.", "model.multi_modal_projector."};
 constexpr const char* kStepDefaults =
@@ -205,9 +212,13 @@ constexpr const char* kStepDefaults =
 // activated gates and of ups in some layers.
 constinit const Architecture kStep3p5Architecture = {
     .name = "Step3p5ForCausalLM",
-    .description = "Step 3.5 Flash",
+    .description = "Step 3.5 Flash, with its MTP modules as drafters",
     .defaults = kStepDefaults,
     .decoder = {.ignored = kStepVision, .layer = step_layer, .norms = {.offset = 1}},
+    .mtp = {.output_norm = "transformer.shared_head.norm",
+            .head = "transformer.shared_head.output",
+            .layer = step_module,
+            .windowed = true},
     .translate = translate_step,
     .read = read_step,
 };
