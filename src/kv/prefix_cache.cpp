@@ -16,6 +16,14 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 
 }  // namespace
 
+// Of numbers that no block's epoch, nothing's name and no other such beginning has.
+PrefixLink PrefixLink::adapted(int adapter, int begin) const {
+  constexpr uint64_t kMade = uint64_t{1} << 63;
+  const uint64_t key = mix(static_cast<uint32_t>(adapter), static_cast<uint32_t>(begin));
+  const uint64_t own = name != 0 ? name : mix(stamp, static_cast<uint64_t>(block));
+  return {block, mix(key, stamp) | kMade, mix(key, own) | kMade};
+}
+
 PrefixCache::PrefixCache(const BlockPool& pool, const BlockPool* windowed, int block_size)
     : pool_(pool),
       windowed_(windowed),

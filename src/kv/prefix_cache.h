@@ -19,6 +19,8 @@ struct PrefixLink {
   // Keys and values depend on the adapter that they were computed with: each load of one has a
   // number and a root of its own; 0: none.
   static PrefixLink root(int adapter, uint64_t salt) { return {-adapter, salt}; }
+  // The same prefix where an adapter begins to act in the block behind it, at the position `begin`.
+  PrefixLink adapted(int adapter, int begin) const;
 
   // The same prefix wherever its blocks lie, also when they are handed out again.
   PrefixLink content() const { return name == 0 ? *this : PrefixLink{1, name, name}; }

@@ -81,7 +81,8 @@ bool KvBlocks::worth_a_look(const Sequence& sequence) const {
   if (!config_.prefix_caching || sequence.bypasses_prefix_cache || next >= max_hits(sequence)) {
     return false;
   }
-  return cache_.find(sequence.cache_tail, ids_of(sequence, next)) != kNullBlock;
+  const PrefixLink parent = parent_of(sequence, sequence.cache_tail, next);
+  return cache_.find(parent, ids_of(sequence, next)) != kNullBlock;
 }
 
 bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
@@ -131,14 +132,28 @@ std::span<const int32_t> KvBlocks::ids_of(const Sequence& sequence, int index) c
       .subspan(static_cast<size_t>(index) * config_.block_size, config_.block_size);
 }
 
+// Blocks before the one in which the adapter begins are those of sequences without one.
+PrefixLink KvBlocks::root(const Sequence& sequence) const {
+  if (sequence.adapter_begin >= config_.block_size) return PrefixLink::root(0, sequence.cache_salt);
+  const PrefixLink own = PrefixLink::root(sequence.adapter, sequence.cache_salt);
+  return sequence.adapter_begin > 0 ? own.adapted(sequence.adapter, sequence.adapter_begin) : own;
+}
+
+// Under which the block at that index is looked for and remembered, `behind` the one before it.
+PrefixLink KvBlocks::parent_of(const Sequence& sequence, PrefixLink behind, int index) const {
+  const bool begins = index > 0 && index == sequence.adapter_begin / config_.block_size;
+  return begins ? behind.adapted(sequence.adapter, sequence.adapter_begin) : behind;
+}
+
 void KvBlocks::find_chain(Sequence& sequence) const {
-  sequence.cache_tail = PrefixLink::root(sequence.adapter, sequence.cache_salt);
+  sequence.cache_tail = root(sequence);
   sequence.num_cached_blocks = 0;
   if (!config_.prefix_caching || sequence.bypasses_prefix_cache) return;
   const int most = max_hits(sequence);
   while (sequence.num_cached_blocks < most) {
+    const int index = sequence.num_cached_blocks;
     const BlockId block =
-        cache_.find(sequence.cache_tail, ids_of(sequence, sequence.num_cached_blocks));
+        cache_.find(parent_of(sequence, sequence.cache_tail, index), ids_of(sequence, index));
     if (block == kNullBlock) break;
     sequence.blocks.push_back(block);
     sequence.cache_tail = cache_.link_to(block);
@@ -187,8 +202,7 @@ void KvBlocks::retain_hits(Sequence& sequence, int num_hits) {
   }
   sequence.num_cached_blocks = on_device;
   sequence.num_scheduled = sequence.num_computed = num_hits * config_.block_size;
-  sequence.cache_tail = on_device > 0 ? cache_.link_to(sequence.blocks.back())
-                                      : PrefixLink::root(sequence.adapter, sequence.cache_salt);
+  sequence.cache_tail = on_device > 0 ? cache_.link_to(sequence.blocks.back()) : root(sequence);
 }
 
 void KvBlocks::retain_window(Sequence& sequence, int num_hits) {
@@ -273,9 +287,10 @@ void KvBlocks::remember(Sequence& sequence, int num_tokens) {
     const size_t index = static_cast<size_t>(sequence.num_cached_blocks);
     const std::span<const int32_t> ids = ids_of(sequence, sequence.num_cached_blocks);
     // Where host memory knows the prefix, what it has behind that is found again.
-    const BlockId image = host_ ? host_->find(sequence.cache_tail, ids) : kNullBlock;
+    const PrefixLink parent = parent_of(sequence, sequence.cache_tail, sequence.num_cached_blocks);
+    const BlockId image = host_ ? host_->find(parent, ids) : kNullBlock;
     const uint64_t name = image != kNullBlock ? host_->name(image) : 0;
-    sequence.cache_tail = cache_.insert(sequence.cache_tail, ids, sequence.blocks[index], name);
+    sequence.cache_tail = cache_.insert(parent, ids, sequence.blocks[index], name);
     if (windowed_) cache_.set_companion(sequence.cache_tail.block, sequence.window_blocks[index]);
     if (host_windows_) {
       const auto block = static_cast<size_t>(sequence.window_blocks[index]);

@@ -146,6 +146,8 @@ class KvBlocks {
   void lock_images();
   void settle_host_moves(StepPlan& plan);
   PrefixLink link_behind(const Sequence& sequence, int index) const;
+  PrefixLink root(const Sequence& sequence) const;
+  PrefixLink parent_of(const Sequence& sequence, PrefixLink behind, int index) const;
   bool finds_window(const Sequence& sequence, int index, bool in_host) const;
   bool finds_state(const Sequence& sequence, int index, bool in_host) const;
   int usable_hits(const Sequence& sequence, int chain_len, bool in_host) const;

@@ -14,7 +14,7 @@ void KvBlocks::find_images(const Sequence& sequence) {
   if (!host_ || sequence.bypasses_prefix_cache) return;
   PrefixLink end = sequence.cache_tail;
   for (int index = sequence.num_cached_blocks; index < max_hits(sequence); ++index) {
-    const BlockId image = host_->find(end, ids_of(sequence, index));
+    const BlockId image = host_->find(parent_of(sequence, end, index), ids_of(sequence, index));
     if (image == kNullBlock) break;
     host_hits_.blocks.push_back(image);
     end = host_->link_behind(image);
@@ -72,8 +72,8 @@ void KvBlocks::lock_images() {
 
 void KvBlocks::restore_blocks(Sequence& sequence, StepPlan& plan) {
   for (const BlockId image : host_hits_.blocks) {
-    const PrefixLink parent = sequence.cache_tail;
     const int index = sequence.num_cached_blocks++;
+    const PrefixLink parent = parent_of(sequence, sequence.cache_tail, index);
     const BlockId before = index > 0 ? sequence.blocks.back() : -1;
     const BlockId block = take_block(plan);
     plan.moves_in.push_back({.block = block,

@@ -38,6 +38,7 @@ struct Sequence {
   bool is_predicted = false;  // that drafter looks up a prediction of its output
   uint64_t cache_salt = 0;
   int adapter = 0;                     // the engine's number of its adapter; 0: it has none
+  int adapter_begin = 0;               // tokens before it are without the adapter
   int priority = 0;                    // lower runs first under the priority policy
   int num_init_words = 0;              // variable parameters that its first span uploads
   uint32_t features = 0;               // StepFeature bits that its spans need

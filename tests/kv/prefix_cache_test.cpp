@@ -33,6 +33,22 @@ TEST_F(PrefixCacheTest, SaltSeparatesRoots) {
   EXPECT_EQ(cache_.find({kNullBlock, 7}, Ids{1, 2}), a);
 }
 
+TEST_F(PrefixCacheTest, WhatAnAdapterBeginsInIsNotWhatIsThereWithoutIt) {
+  const BlockId a = pool_.allocate();
+  const BlockId b = pool_.allocate();
+  const BlockId c = pool_.allocate();
+  const PrefixLink plain = cache_.insert({}, Ids{1, 2}, a);
+  cache_.insert(plain, Ids{3, 4}, b);
+  cache_.insert(plain.adapted(1, 3), Ids{3, 4}, c);
+  EXPECT_EQ(cache_.find(plain, Ids{3, 4}), b);
+  EXPECT_EQ(cache_.find(plain.adapted(1, 3), Ids{3, 4}), c);
+  EXPECT_EQ(cache_.find(plain.adapted(1, 2), Ids{3, 4}), kNullBlock);
+  EXPECT_EQ(cache_.find(plain.adapted(2, 3), Ids{3, 4}), kNullBlock);
+  EXPECT_NE(plain.adapted(1, 3).content(), plain.content());
+  EXPECT_NE(PrefixLink::root(1, 5).adapted(1, 3).content(),
+            PrefixLink::root(1, 6).adapted(1, 3).content());
+}
+
 TEST_F(PrefixCacheTest, TheFirstOfEqualBlocksStays) {
   const BlockId a = pool_.allocate();
   const BlockId b = pool_.allocate();

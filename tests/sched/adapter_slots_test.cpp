@@ -66,6 +66,42 @@ TEST(Scheduler, CachedPrefixesBelongToTheirAdapter) {
   )"));
 }
 
+// Blocks before the one in which an adapter begins are found by all; the others under the adapter
+// and where it begins alone.
+TEST(Scheduler, PrefixesBeforeAnAdapterBeginsAreThoseWithoutOne) {
+  EXPECT_EQ("", run({.num_blocks = 60,
+                     .block_size = 4,
+                     .max_num_seqs = 8,
+                     .max_num_batched_tokens = 64,
+                     .num_adapter_slots = 2},
+                    R"(
+    submit a prompt=14 max=20
+    plan
+    span a tokens=14 samples first
+    done a=1
+    submit b prompt=14 max=20 adapter=1 begin=9
+    plan
+    span a tokens=1 samples
+    span b tokens=6 hits=8 samples first place=0
+    done a=1 b=1
+    submit c prompt=14 max=20 adapter=1 begin=9
+    submit d prompt=14 max=20 adapter=1 begin=10
+    submit e prompt=14 max=20 adapter=2 begin=9
+    submit f prompt=14 max=20
+    submit g prompt=14 max=20 adapter=1 begin=2
+    submit h prompt=14 max=20 adapter=1
+    plan
+    span a tokens=1 samples
+    span b tokens=1 samples
+    span c tokens=2 hits=12 samples first place=0
+    span d tokens=6 hits=8 samples first place=0
+    span e tokens=6 hits=8 samples first place=1
+    span f tokens=2 hits=12 samples first
+    span g tokens=14 samples first place=0
+    span h tokens=14 samples first place=0
+  )"));
+}
+
 // Those without an adapter pass a sequence whose adapter has no place; later ones with adapters
 // wait behind it, so that its turn comes.
 TEST(Scheduler, AnAdapterWithoutAPlaceWaitsForItsTurn) {

@@ -118,6 +118,7 @@ void SchedulerScript::submit(std::istringstream& words) {
     if (starts_with(word, "drafts")) sequence->max_draft_tokens = value;
     if (starts_with(word, "drafter=")) sequence->drafter = value;
     if (starts_with(word, "adapter")) sequence->adapter = value;
+    if (starts_with(word, "begin")) sequence->adapter_begin = value;
     if (starts_with(word, "base")) base = value;
     if (starts_with(word, "salt")) sequence->cache_salt = static_cast<uint64_t>(value);
   }

@@ -11,8 +11,8 @@
 namespace foretoken {
 
 // Runs a scheduler against a plain-text script and says where they differ. One command a line:
-//   submit NAME prompt=N max=N [drafts=K] [drafter=D] [base=B] [salt=S] [adapter=A] [priority=P]
-//     [words=N] [features=F] [scores] [pools] [bypass]                prompt ids are B, B+1, ...
+//   submit NAME prompt=N max=N [drafts=K] [drafter=D] [base=B] [salt=S] [adapter=A] [begin=N]
+//     [priority=P] [words=N] [features=F] [scores] [pools] [bypass]    prompt ids are B, B+1, ...
 //   plan [limit=N] [rows=N] [spans=N] [missing=N] [class=N]  plans one step with this grant; keys
 //     with the number of a drafter behind them grant to that; the lines "span ..." that follow must
 //     equal its spans

@@ -263,18 +263,13 @@ Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
   return not_found("the adapter '" + request.adapter + "' is not loaded");
 }
 
-// Rows before the adapter begins are the model's own, so that blocks of KV with another beginning
-// are other blocks. A prompt in which it does not act is one without it.
+// A prompt in which the adapter does not act is one without it.
 void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter,
                  const std::vector<int32_t>& ids, RequestState& state) {
   if (adapter == nullptr) return;
   const std::optional<int32_t> begin = begin_of_adapter(*adapter, ids);
   if (!begin) return;
-  if (*begin > 0) {
-    const std::string salt =
-        std::to_string(state.sequence.cache_salt) + "@" + std::to_string(*begin);
-    state.sequence.cache_salt = std::hash<std::string>()(salt) | 1;
-  }
+  state.sequence.adapter_begin = *begin;
   state.params.adapter_begin = *begin;
   state.adapter = adapter;
   state.sequence.adapter = adapter->number;
