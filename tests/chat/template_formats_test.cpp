@@ -22,6 +22,10 @@ std::string formats_of(const std::string& name) {
 TEST(TemplateFormats, OfMarkersAlone) {
   EXPECT_EQ(formats_of_template("<mm:think> </mm:think> ]<]minimax[>[").reasoning_parser,
             "minimax_m3");
+  EXPECT_EQ(formats_of_template("<ifm|think> <ifm|tool_calls>").tool_parser, "k2_horizon");
+  EXPECT_EQ(formats_of_template("<ifm|think> <ifm|tool_calls>").reasoning_parser, "k2_horizon");
+  EXPECT_EQ(formats_of_template("<｜DSML｜ invoke name=").tool_parser, "deepseek_v41");
+  EXPECT_EQ(formats_of_template("<dots_function_call>").tool_parser, "dots");
 }
 
 TEST(TemplateFormats, OfPublishedTemplates) {

@@ -52,6 +52,8 @@ FORMATS = {
     "step3": invokes("steptml:", "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>",
                      "<｜tool_call_end｜><｜tool_calls_end｜>"),
     "minimax_m2": invokes("", "<minimax:tool_call>", "</minimax:tool_call>"),
+    "deepseek_v41": invokes("｜DSML｜ ", "<｜DSML｜ calls>", "</｜DSML｜ calls>"),
+    "dots": invokes("", "<dots_function_call>", "</dots_function_call>"),
     "deepseek_v32": invokes("｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
     "glm45": (f"<tool_call>{NAME}\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n"
               "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"),
@@ -72,6 +74,9 @@ FORMATS = {
     "hy_v3": (f"<tool_calls>\n<tool_call>{NAME}<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris"
               "</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n"
               "</tool_calls>"),
+    "k2_horizon": (f"<ifm|tool_calls>\n<ifm|tool_call>{NAME}<ifm|arg_key>city</ifm|arg_key>"
+                   "<ifm|arg_value>Paris</ifm|arg_value><ifm|arg_key>days</ifm|arg_key>"
+                   "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n</ifm|tool_calls>"),
     "minicpm5": (f"<function name=\"{NAME}\"><param name=\"city\"><![CDATA[Paris]]></param>"
                  "<param name=\"days\">3</param></function>"),
     "apertus": f"<|tools_prefix|>[{{\"{NAME}\": {JSON}}}]<|tools_suffix|>",

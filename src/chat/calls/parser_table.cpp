@@ -182,6 +182,18 @@ Made deepseek_dsml(const ChatParserOptions& options) {
       options.tools);
 }
 
+// The same with a space behind its marker.
+Made deepseek_v41(const ChatParserOptions& options) {
+  return std::make_unique<XmlCalls>(
+      invoke_elements("｜DSML｜ ", {"<｜DSML｜ calls>"}, {"</｜DSML｜ calls>"}), options.tools);
+}
+
+Made dots(const ChatParserOptions& options) {
+  XmlCallFormat format = invoke_elements("", {"<dots_function_call>"}, {"</dots_function_call>"});
+  format.bare = false;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
 Made step3(const ChatParserOptions& options) {
   XmlCallFormat format =
       invoke_elements("steptml:", {"<｜tool_calls_begin｜>"}, {"<｜tool_calls_end｜>"});
@@ -235,6 +247,20 @@ Made hy_v3(const ChatParserOptions& options) {
   format.value_open = "<arg_value>";
   format.value_close = "</arg_value>";
   format.bare = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
+Made k2_horizon(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.section_open = {"<ifm|tool_calls>"};
+  format.section_close = {"</ifm|tool_calls>"};
+  format.call_open = "<ifm|tool_call>";
+  format.name_ends = {"<ifm|arg_key>", "</ifm|tool_call>"};
+  format.call_close = "</ifm|tool_call>";
+  format.key_open = "<ifm|arg_key>";
+  format.key_close = "</ifm|arg_key>";
+  format.value_open = "<ifm|arg_value>";
+  format.value_close = "</ifm|arg_value>";
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
@@ -309,6 +335,9 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"glm45", true, CallIdStyle::kUuid, glm},
     ToolParserEntry{"glm47", true, CallIdStyle::kUuid, glm},
     ToolParserEntry{"poolside_v1", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"ling3", true, CallIdStyle::kUuid, glm},
+    ToolParserEntry{"k2_horizon", true, CallIdStyle::kUuid, k2_horizon},
+    ToolParserEntry{"dots", true, CallIdStyle::kUuid, dots},
     ToolParserEntry{"hy_v3", true, CallIdStyle::kUuid, hy_v3},
     ToolParserEntry{"kimi_k3", true, CallIdStyle::kUuid, kimi_k3},
     ToolParserEntry{"minicpm5", true, CallIdStyle::kUuid, minicpm5},
@@ -334,6 +363,7 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"deepseek_v31", true, CallIdStyle::kUuid, deepseek},
     ToolParserEntry{"deepseek_v32", true, CallIdStyle::kUuid, deepseek_dsml},
     ToolParserEntry{"deepseek_v4", true, CallIdStyle::kUuid, deepseek_dsml},
+    ToolParserEntry{"deepseek_v41", true, CallIdStyle::kUuid, deepseek_v41},
 };
 
 }  // namespace

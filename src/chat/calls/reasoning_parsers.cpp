@@ -37,6 +37,17 @@ ReasoningFormat kimi_think() {
   return format;
 }
 
+// How much it is to think decides which elements it has.
+ReasoningFormat horizon_think() {
+  ReasoningFormat format;
+  for (const std::string element : {"ifm|think", "ifm|think_fast", "ifm|think_faster"}) {
+    format.open.push_back("<" + element + ">");
+    format.close.push_back("</" + element + ">");
+  }
+  format.ends = {"<ifm|tool_calls>"};
+  return format;
+}
+
 ReasoningFormat kimi_channels() {
   ReasoningFormat format = between("<|open|>think<|sep|>", "<|close|>think<|sep|>");
   format.dropped = {"<|open|>response<|sep|>", "<|close|>response<|sep|>",
@@ -83,6 +94,7 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"deepseek_r1", false, always_think()},
       {"deepseek_v3", false, think()},
       {"deepseek_v4", false, think()},
+      {"deepseek_v41", false, think()},
       {"qwen3", false, think()},
       {"mimo", false, think()},
       {"glm45", false, think()},
@@ -98,6 +110,8 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"kimi_k2", true, kimi_think()},
       {"kimi_k3", true, kimi_channels()},
       {"poolside_v1", false, think()},
+      {"ling3", false, think()},
+      {"k2_horizon", true, horizon_think()},
       {"hy_v3", true, think()},
       {"ernie45", false, think_and({"<response>", "</response>"})},
       {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},

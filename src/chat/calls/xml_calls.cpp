@@ -148,7 +148,9 @@ void XmlCalls::name_byte(char byte, CallSink* sink) {
   expected_ = ExpectScan(body_texts_);
   state_ = State::kBody;
   const std::string marker = name_end_.marker(number);
-  if (marker == format_.key_open || is_section_close(marker)) replay(marker, sink);
+  if (marker == format_.key_open || marker == format_.call_close || is_section_close(marker)) {
+    replay(marker, sink);
+  }
 }
 
 void XmlCalls::replay(const std::string& text, CallSink* sink) {

@@ -27,8 +27,8 @@ struct XmlCallFormat {
   bool cdata = false;         // a value may stand in <![CDATA[...]]>
 };
 
-// Calls as Qwen3-Coder, GLM, MiniMax M2, DeepSeek V3.2, Kimi K3, Seed-OSS, Hunyuan 3, MiniCPM 5 and
-// Step 3 write them. Values become
+// Calls as Qwen3-Coder, GLM, MiniMax M2, DeepSeek V3.2, Kimi K3, Seed-OSS, Hunyuan 3, MiniCPM 5,
+// K2 Horizon, Dots and Step 3 write them. Values become
 // JSON by the types that the request's tools declare; texts are sent as they come. What is missing
 // at the end of a value, call or section is put there.
 class XmlCalls : public MarkedCalls {

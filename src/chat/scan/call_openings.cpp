@@ -26,7 +26,7 @@ std::vector<std::string> call_openings(std::string_view tool_parser,
   if (is_one_of(tool_parser, {"qwen3_coder", "qwen3_xml", "mimo", "step3p5"})) {
     return behind("<tool_call>", {"<function="});
   }
-  if (!is_one_of(tool_parser, {"glm45", "glm47"})) return {};
+  if (!is_one_of(tool_parser, {"glm45", "glm47", "ling3"})) return {};
   std::vector<std::string> calls;
   for (const std::string& name : names) {
     for (const char* end : {"\n", "<arg_key>", "</tool_call>"}) calls.push_back(name + end);
@@ -41,13 +41,15 @@ std::vector<std::string> call_markers(std::string_view tool_parser) {
   };
   static const std::vector<Row> table = {
       {{"hermes", "qwen", "granite4", "ernie45", "generic", "qwen3_coder", "qwen3_xml", "mimo",
-        "step3p5", "glm45", "glm47", "poolside_v1"},
+        "step3p5", "glm45", "glm47", "poolside_v1", "ling3"},
        {"<tool_call>"}},
       {{"hunyuan_a13b", "jamba", "hy_v3"}, {"<tool_calls>"}},
       {{"kimi_k2"}, {"<|tool_calls_section_begin|>"}},
       {{"mistral"}, {"[TOOL_CALLS]"}},
       {{"deepseek_v3", "deepseek_v31"}, {"<｜tool▁calls▁begin｜>"}},
       {{"minimax_m2"}, {"<minimax:tool_call>"}},
+      {{"k2_horizon"}, {"<ifm|tool_calls>"}},
+      {{"dots"}, {"<dots_function_call>"}},
       {{"seed_oss"}, {"<seed:tool_call>"}},
       {{"longcat"}, {"<longcat_tool_call>"}},
       {{"granite"}, {"<|tool_call|>"}},

@@ -76,6 +76,12 @@ inline const std::vector<CallSample>& call_samples() {
        invokes("｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>",
                " string=\"true\""),
        {"<｜DSML｜function_calls>", "</｜DSML｜function_calls>"}},
+      {"deepseek_v41",
+       invokes("｜DSML｜ ", "<｜DSML｜ calls>", "</｜DSML｜ calls>", " string=\"true\""),
+       {"<｜DSML｜ calls>", "</｜DSML｜ calls>"}},
+      {"dots",
+       invokes("", "<dots_function_call>", "</dots_function_call>", ""),
+       {"<dots_function_call>", "</dots_function_call>"}},
       {"step3",
        invokes("steptml:", "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>",
                "<｜tool_call_end｜><｜tool_calls_end｜>", ""),
@@ -120,6 +126,12 @@ inline const std::vector<CallSample>& call_samples() {
        "<arg_value>Pa\"ris</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n"
        "</tool_call>\n<tool_call>now<tool_sep>\n</tool_call>\n</tool_calls>",
        {"<tool_calls>", "</tool_calls>"}},
+      {"k2_horizon",
+       "Hm.<ifm|tool_calls>\n<ifm|tool_call>get_weather\n<ifm|arg_key>city</ifm|arg_key>"
+       "<ifm|arg_value>Pa\"ris</ifm|arg_value>\n<ifm|arg_key>days</ifm|arg_key>\n"
+       "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n<ifm|tool_call>now</ifm|tool_call>\n"
+       "</ifm|tool_calls>",
+       {"<ifm|tool_calls>", "</ifm|tool_calls>"}},
       {"minicpm5",
        "Hm.<function name=\"get_weather\"><param name=\"city\"><![CDATA[Pa\"r</param>is]]></param>"
        "<param name=\"days\">3</param></function>\n<function name=\"now\"></function>",
@@ -131,6 +143,10 @@ inline const std::vector<CallSample>& call_samples() {
        "Hm.<|message_sep|>function call<|role_sep|>\n" + object,
        {"function call<|role_sep|>\n"}},
       {"gigachat3", "Hm.<|function_call|>" + object, {"<|function_call|>"}},
+      {"ling3",
+       "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</"
+       "tool_call>",
+       {"<tool_call>", "</tool_call>"}},
       {"poolside_v1",
        "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</"
        "tool_call>",

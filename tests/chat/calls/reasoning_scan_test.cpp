@@ -59,6 +59,10 @@ TEST(ReasoningScan, WhatElseFormatsHave) {
   EXPECT_EQ(parse_all_ways(options, "<mm:think>a</mm:think>b"), (ChatSum{"a", "b", {}}));
   options.reasoning_parser = "gemma4";
   EXPECT_EQ(parse_all_ways(options, "<|channel>thought\na<channel|>b"), (ChatSum{"a", "b", {}}));
+  EXPECT_EQ(parse_all_ways(options_of("k2_horizon", "k2_horizon"),
+                           "<ifm|think_fast>a<ifm|tool_calls><ifm|tool_call>now</ifm|tool_call>"
+                           "</ifm|tool_calls>"),
+            (ChatSum{"a", "", {{"now", "{}"}}}));
   EXPECT_EQ(parse_all_ways(options_of("kimi_k2", "kimi_k2"),
                            "<think>a<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0"
                            "<|tool_call_argument_begin|>{}<|tool_call_end|>"

@@ -85,6 +85,22 @@ TEST(XmlCalls, Glm) {
       });
 }
 
+TEST(XmlCalls, K2Horizon) {
+  check_cases(
+      options_of("k2_horizon"),
+      {
+          {"with and without parameters",
+           "Hm.<ifm|tool_calls>\n<ifm|tool_call>get_weather\n<ifm|arg_key>city</ifm|arg_key>\n"
+           "<ifm|arg_value>Paris</ifm|arg_value>\n<ifm|arg_key>days</ifm|arg_key>"
+           "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call><ifm|tool_call>now</ifm|tool_call>"
+           "</ifm|tool_calls>",
+           {"", "Hm.", {{"get_weather", R"({"city": "Paris", "days": 3})"}, {"now", "{}"}}}},
+          {"cut off",
+           "<ifm|tool_calls><ifm|tool_call>f<ifm|arg_key>a</ifm|arg_key><ifm|arg_value>x",
+           {"", "", {{"f", R"({"a": "x"})"}}}},
+      });
+}
+
 TEST(XmlCalls, InvokeElements) {
   check_cases(options_of("minimax_m2"),
               {{"two calls in a section",
@@ -103,6 +119,16 @@ TEST(XmlCalls, InvokeElements) {
        {"V4's section",
         "<｜DSML｜tool_calls><｜DSML｜invoke name=\"now\"></｜DSML｜invoke></｜DSML｜tool_calls>",
         {"", "", {{"now", "{}"}}}}});
+  check_cases(options_of("deepseek_v41"),
+              {{"V4.1's spaces",
+                "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"a\" "
+                "string=\"false\">[5]</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+                {"", "", {{"f", R"({"a": [5]})"}}}}});
+  check_cases(options_of("dots"),
+              {{"a call, and markup that is none",
+                "Use <invoke name=\"f\">.<dots_function_call>\n<invoke name=\"f\">\n<parameter "
+                "name=\"a\">x</parameter>\n</invoke>\n</dots_function_call>",
+                {"", "Use <invoke name=\"f\">.", {{"f", R"({"a": "x"})"}}}}});
   check_cases(options_of("step3"),
               {{"fillers",
                 "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
