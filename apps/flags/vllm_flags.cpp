@@ -41,6 +41,7 @@ constexpr OtherName kOtherNames[] = {
     {"--cc", "--compilation-config"},
     {"--sc", "--speculative-config"},
     {"--ac", "--attention-config"},
+    {"--attention-config.backend", "--attention-backend"},
     {"--device-memory-utilization", "--gpu-memory-utilization"},
 };
 

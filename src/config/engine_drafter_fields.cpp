@@ -67,8 +67,7 @@ constexpr const char* kTypical = "belongs to typical acceptance, which changes t
 constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
 
 constexpr RefusedDrafterField kRefused[] = {
-    {"attention_backend", "\"auto\"",
-     "is the engine's for all models; remove it and give --attention-backend"},
+    {"attention_backend", "\"auto\"", "is the engine's for all models, --attention-backend", true},
     {"code_revision", "null", "chooses Python code of a repository, which is never run; remove it"},
     {"disable_by_batch_size", "null",
      "is gone from vLLM too; remove it: the adaptive length policy stops drafting where it does "
@@ -84,8 +83,7 @@ constexpr RefusedDrafterField kRefused[] = {
     {"draft_model_config", "null", kInternal},
     {"draft_parallel_config", "null", kInternal},
     {"dspark_draft_topk", "null", "is not built yet; remove it"},
-    {"enforce_eager", "false",
-     "is the engine's for all models; remove it and give --enforce-eager"},
+    {"enforce_eager", "false", "is the engine's for all models, --enforce-eager", true},
     {"fly_entropy_threshold", "null", kFly},
     {"fly_entropy_top_k", "null", kFly},
     {"fly_window_size", "null", kFly},
@@ -94,7 +92,7 @@ constexpr RefusedDrafterField kRefused[] = {
     {"kv_cache_dtype", "\"auto\"",
      "is not built yet: a drafter's cache is as --kv-cache-dtype says; remove it"},
     {"moe_backend", "\"auto\"",
-     "chooses kernels for mixtures of experts, of which there is one kind; remove it"},
+     "chooses kernels for mixtures of experts, of which there is one kind", true},
     {"posterior_alpha", "null", kTypical},
     {"posterior_threshold", "null", kTypical},
     {"speculative_token_tree", "null", kTree},

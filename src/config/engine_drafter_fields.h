@@ -44,6 +44,7 @@ struct RefusedDrafterField {
   const char* name;
   const char* harmless;  // JSON of the value that asks for nothing
   const char* why;       // behind the name: "is not built yet; remove it"
+  bool warned = false;   // other values have no effect, with a warning; otherwise an error
 };
 
 std::span<const RefusedDrafterField> refused_drafter_fields();

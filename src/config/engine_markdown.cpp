@@ -138,10 +138,12 @@ std::string markdown_engine_names() {
     const char* where = name.doors == kEveryDoor     ? "both"
                         : name.doors == kCommandLine ? "flag"
                                                      : "Python";
+    std::string others = name.refused ? "an error" : "a warning";
+    const std::string passed_over = markdown_page::code_list(name.passed_over);
+    if (!passed_over.empty()) others += ", but for " + passed_over + " a warning";
     text += "| " + markdown_page::code(name.name) + " | " + where + " | " +
-            markdown_page::code_list(name.harmless) + " | " +
-            (name.refused ? "an error" : "a warning") + " | " + markdown_page::cell(name.why) +
-            " |\n";
+            markdown_page::code_list(name.harmless) + " | " + others + " | " +
+            markdown_page::cell(name.why) + " |\n";
   }
   text += "\nOf `--compilation-config` these have none, since nothing is compiled: ";
   std::string compiler;
@@ -151,10 +153,11 @@ std::string markdown_engine_names() {
   text += compiler + ".\n";
   text +=
       "\n## vLLM's fields of a drafter without one here\n\n"
-      "| field | silent value | others are an error |\n|---|---|---|\n";
+      "| field | silent value | others |\n|---|---|---|\n";
   for (const RefusedDrafterField& field : refused_drafter_fields()) {
     text += "| " + markdown_page::code(field.name) + " | " + markdown_page::code(field.harmless) +
-            " | it " + markdown_page::cell(field.why) + " |\n";
+            (field.warned ? " | a warning: it " : " | an error: it ") +
+            markdown_page::cell(field.why) + " |\n";
   }
   text +=
       "\n## Flags of llama.cpp, SGLang and TensorRT-LLM\n\n"

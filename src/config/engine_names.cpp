@@ -1,5 +1,6 @@
 #include "config/engine_names.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "base/files/json_object.h"
@@ -45,16 +46,19 @@ NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
                             const std::string& model) {
   const std::string lower = lower_case(value);
   const std::vector<std::string> harmless = field_choices(name.harmless);
-  for (const std::string& one : harmless) {
-    if (lower == one || (one == "MODEL" && value == model)) return NameVerdict::kHarmless;
-    const bool is_object = one.front() == '{';
-    if (is_object && engine_names::asks_no_more(value, one)) return NameVerdict::kHarmless;
-  }
+  const auto is_among = [&](const std::vector<std::string>& all) {
+    return std::ranges::any_of(all, [&](const std::string& one) {
+      if (lower == one || (one == "MODEL" && value == model)) return true;
+      return one.front() == '{' && engine_names::asks_no_more(value, one);
+    });
+  };
+  if (is_among(harmless)) return NameVerdict::kHarmless;
   const bool is_one = name.takes == VllmName::Takes::kValue;
   if (is_one && engine_names::asks_for_nothing(value)) return NameVerdict::kHarmless;
   const bool off = name.takes == VllmName::Takes::kNothing && lower == "false";
   if (off && (name.refused || harmless.empty())) return NameVerdict::kHarmless;
-  return name.refused ? NameVerdict::kRefused : NameVerdict::kWithoutEffect;
+  const bool is_error = name.refused && !is_among(field_choices(name.passed_over));
+  return is_error ? NameVerdict::kRefused : NameVerdict::kWithoutEffect;
 }
 
 std::string with_field_names(const std::string& text) {

@@ -22,6 +22,8 @@ struct VllmName {
   bool refused;     // other values are an error; otherwise a warning
   const char* why;  // why it has no effect, or what to do instead
   FieldDoor doors = kEveryDoor;
+  // Of a refused name: the values, as `harmless` has them, that pass with a warning.
+  const char* passed_over = "";
 };
 
 // Why what vLLM compiles has no effect.

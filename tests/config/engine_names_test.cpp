@@ -45,6 +45,9 @@ TEST(EngineNames, ValuesAreJudged) {
   EXPECT_EQ(judged("enable_eplb", "true"), NameVerdict::kRefused);
   EXPECT_EQ(judged("enable_eplb", "false"), NameVerdict::kHarmless);
   EXPECT_EQ(judged("config_format", "HF"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("config_format", "mistral"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("runner", "pooling"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("moe_backend", "deep_gemm"), NameVerdict::kWithoutEffect);
   EXPECT_EQ(judged("swap_space", "9", kPython), NameVerdict::kWithoutEffect);
   EXPECT_EQ(find_vllm_name("middleware", kPython), nullptr);
 }
@@ -61,6 +64,9 @@ TEST(EngineNames, ObjectsThatAskForNothingPass) {
   EXPECT_EQ(judged("kv_transfer_config", "{\"kv_connector\": \"NixlConnector\"}"),
             NameVerdict::kRefused);
   EXPECT_EQ(judged("eplb_config", "{}"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("attention_config", "{\"use_fp4_indexer_cache\": \"True\"}"),
+            NameVerdict::kWithoutEffect);
+  EXPECT_EQ(judged("attention_config", "{\"backend\": \"FLASH_ATTN\"}"), NameVerdict::kRefused);
 }
 
 TEST(EngineNames, FlagsBecomeFields) {

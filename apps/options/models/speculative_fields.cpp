@@ -14,6 +14,7 @@
 
 #include "apps/options/models/default_model.h"
 #include "apps/options/models/speculative_method.h"
+#include "base/log.h"
 #include "base/text/nearest_name.h"
 #include "config/engine_drafter_fields.h"
 #include "config/engine_fields.h"
@@ -29,6 +30,10 @@ void refuse_fields(JsonFields& fields) {
   for (const RefusedDrafterField& field : refused_drafter_fields()) {
     const json* value = fields.raw(field.name);
     if (value == nullptr || *value == json::parse(field.harmless)) continue;
+    if (field.warned) {
+      FT_LOG(warn, "'{}' of a speculative config has no effect: it {}", field.name, field.why);
+      continue;
+    }
     fields.fail("'" + std::string(field.name) + "' " + field.why);
   }
   for (const UnbuiltDrafter& method : unbuilt_drafters()) {
