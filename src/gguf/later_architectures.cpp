@@ -136,7 +136,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"jais", kNoFamily},
     {"jina-bert-v2", kEncoder},
     {"jina-bert-v3", kEncoder},
-    {"kimi-k3", kFolderLoads},
     {"llada", kDiffusion},
     {"llada-moe", kDiffusion},
     {"llama-embed", kEncoder},

@@ -1,6 +1,8 @@
 #include "gguf/linear_architectures.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gguf/container/gguf_file.h"
@@ -66,7 +68,8 @@ void complete_delta(Json& config) {
   config["num_hidden_layers"] = config.value("num_hidden_layers", int64_t{0}) - modules;
 }
 
-// Kimi's delta attention, whose layers have no heads of keys in files, beside DeepSeek's latents.
+// Kimi's delta attention, whose layers have no heads of keys in files, beside DeepSeek's latents,
+// and what K3 has more.
 constexpr GgufName kKimiTensors[] = {
     {"ssm_conv1d_q", "self_attn.q_conv1d"},
     {"ssm_conv1d_k", "self_attn.k_conv1d"},
@@ -76,6 +79,13 @@ constexpr GgufName kKimiTensors[] = {
     {"ssm_beta", "self_attn.b_proj"},
     {"ssm_g_a", "self_attn.g_a_proj"},
     {"ssm_g_b", "self_attn.g_b_proj"},
+    {"ssm_g", "self_attn.g_proj"},
+    {"attn_gate", "self_attn.g_proj"},
+    {"attn_res_score", "self_attention_res_score"},
+    {"ffn_res_score", "mlp_res_score"},
+    {"ffn_routed_down", "block_sparse_moe.routed_expert_down_proj"},
+    {"ffn_routed_up", "block_sparse_moe.routed_expert_up_proj"},
+    {"ffn_routed_norm", "block_sparse_moe.routed_expert_norm"},
     {"ssm_a", "self_attn.A"},
     {"ssm_dt.bias", "self_attn.dt_bias"},
     {"ssm_norm", "self_attn.o_norm"},
@@ -95,7 +105,14 @@ constexpr GgufName kKimiTensors[] = {
     {"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
     {"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
     {"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"}};
+constexpr GgufName kKimiModel[] = {
+    {"output_res_score.weight", "model.output_attn_res_score.weight"}};
 constexpr GgufKey kKimiKeys[] = {{"kda.head_dim", "kda_head_dim"},
+                                 {"kda.gate_lower_bound", "gate_lower_bound"},
+                                 {"expert_latent_length", "routed_expert_hidden_size"},
+                                 {"attn_res.block_size", "attn_res_block_size"},
+                                 {"activation.situ_beta", "activation_situ_beta"},
+                                 {"activation.situ_linear_beta", "activation_situ_linear_beta"},
                                  {"ssm.conv_kernel", "conv_kernel"},
                                  {"attention.q_lora_rank", "q_lora_rank"},
                                  {"attention.kv_lora_rank", "kv_lora_rank"},
@@ -113,12 +130,16 @@ constexpr GgufKey kKimiKeys[] = {{"kda.head_dim", "kda_head_dim"},
                                  {"expert_group_count", "num_expert_group"},
                                  {"expert_group_used_count", "topk_group"}};
 
+bool any_ends_with(const GgufFile& file, std::string_view ending) {
+  return std::any_of(file.tensors().begin(), file.tensors().end(),
+                     [&](const auto& tensor) { return tensor.first.ends_with(ending); });
+}
+
 // Folders count layers from 1.
-Status read_kimi_linear_file(const GgufFile& file, Json& config) {
+Status read_kimi_file(const GgufFile& file, Json& config) {
   for (const char* key : {"kda_head_dim", "conv_kernel", "kv_lora_rank", "qk_head_dim"}) {
     if (config.contains(key)) continue;
-    return file.error("no key of 'kimi-linear' says " + std::string(key) +
-                      "; convert the model again");
+    return file.error("no key says '" + std::string(key) + "'; convert the model again");
   }
   const Json heads = config["num_key_value_heads"];
   Json attending = Json::array();
@@ -131,10 +152,17 @@ Status read_kimi_linear_file(const GgufFile& file, Json& config) {
   config["linear_attn_config"] = {{"full_attn_layers", std::move(attending)},
                                   {"num_heads", config["num_attention_heads"]},
                                   {"head_dim", config["kda_head_dim"]},
-                                  {"short_conv_kernel_size", config["conv_kernel"]}};
+                                  {"short_conv_kernel_size", config["conv_kernel"]},
+                                  {"use_full_rank_gate", any_ends_with(file, ".ssm_g.weight")}};
+  if (config.contains("gate_lower_bound")) {
+    config["linear_attn_config"]["gate_lower_bound"] = config["gate_lower_bound"];
+  }
+  config["mla_use_output_gate"] = any_ends_with(file, ".attn_gate.weight");
+  config["latent_moe_use_norm"] = any_ends_with(file, ".ffn_routed_norm.weight");
   config["qk_nope_head_dim"] =
       config["qk_head_dim"].get<int64_t>() - config.value("qk_rope_head_dim", int64_t{0});
-  for (const char* key : {"kda_head_dim", "conv_kernel", "qk_head_dim", "value_length"}) {
+  for (const char* key :
+       {"kda_head_dim", "conv_kernel", "qk_head_dim", "value_length", "gate_lower_bound"}) {
     config.erase(key);
   }
   return {};
@@ -180,7 +208,16 @@ constexpr GgufArchitecture kLinearArchitectures[] = {
      .tensors = kKimiTensors,
      .keys = kKimiKeys,
      .fields = R"({"first_k_dense_replace": 0, "num_shared_experts": 0, "mla_use_nope": true})",
-     .read = read_kimi_linear_file},
+     .read = read_kimi_file},
+    {.name = "kimi-k3",
+     .hf_class = "KimiK3ForConditionalGeneration",
+     .model_type = "kimi_k3",
+     .tensors = kKimiTensors,
+     .model_tensors = kKimiModel,
+     .keys = kKimiKeys,
+     .fields = R"({"first_k_dense_replace": 0, "num_shared_experts": 0, "mla_use_nope": true,
+                   "hidden_act": "situ"})",
+     .read = read_kimi_file},
 };
 
 }  // namespace

@@ -195,13 +195,43 @@ inline void divide_groups(const RecurrentConfig& sizes, const std::string& base,
   (*all)[base + "in_proj_z.weight"] = picked_rows(whole.mapped(), gates);
 }
 
-// Linear attention; draft modules and vision are left out.
+inline const GgufArchitecture& architecture_of(const std::string& family) {
+  for (const GgufArchitecture& architecture : gguf_architectures()) {
+    if (architecture.name == family) return architecture;
+  }
+  ADD_FAILURE() << family;
+  return gguf_architectures()[0];
+}
+
+// The name in a file of a tensor of the draft module behind so many layers; "" for others.
+inline std::string module_name_in_file(const GgufArchitecture& architecture,
+                                       const std::string& name, int32_t num_layers) {
+  const std::string layer = std::to_string(num_layers) + ".";
+  for (const GgufName& end : architecture.module_ends) {
+    if (end.hf == name) return "blk." + layer + std::string(end.gguf);
+  }
+  const std::string front = std::string(architecture.modules) + "0.";
+  if (architecture.modules.empty()) return gguf_tensor_name(architecture, name).value_or("");
+  if (!name.starts_with(front)) return "";
+  const std::string part = name.substr(front.size());
+  for (const GgufName& own : architecture.module_tensors) {
+    if (own.hf == part) return "blk." + layer + std::string(own.gguf);
+  }
+  return gguf_tensor_name(architecture, std::string(architecture.layers) + layer + part)
+      .value_or("");
+}
+
+// Linear attention; vision is left out, and so are draft modules but that of Qwen 3.5.
 inline void put_linear_in_order(const std::string& family, const ModelConfig& config,
                                 Matrices* all) {
   Matrices renamed;
   for (auto& [name, matrix] : *all) {
-    if (name.starts_with("mtp.") || name.starts_with("model.visual.")) continue;
+    if (name.starts_with("model.visual.")) continue;
     std::string own = name;
+    if (name.starts_with("mtp.")) {
+      if (family != "qwen35") continue;
+      own = module_name_in_file(architecture_of(family), name, config.num_layers);
+    }
     if (const size_t at = own.find("language_model."); at != std::string::npos) own.erase(at, 15);
     if (own.ends_with(".A_log")) {
       own.resize(own.size() - 4);
@@ -316,12 +346,42 @@ inline void add_glimmer_norms(const ModelConfig& config, Matrices* all) {
   *all = std::move(own);
 }
 
-// Kernels have four dimensions, and what latents become is divided.
+// What scores of earlier blocks are made of becomes one vector.
+inline void join_scores(Matrices* all) {
+  Matrices scores;
+  rename_all(all, [&](const std::string& name, Matrix& matrix) -> std::string {
+    const size_t at = name.find("_res_");
+    if (at == std::string::npos) return name;
+    Matrix& score = scores[name.substr(0, at) + "_res_score.weight"];
+    const int64_t size = std::ssize(matrix.values);
+    if (score.values.empty()) score = {{size}, std::vector<float>(matrix.values.size(), 1.0f)};
+    for (size_t i = 0; i < score.values.size(); ++i) score.values[i] *= matrix.values[i];
+    return "";
+  });
+  all->merge(scores);
+}
+
+// Kernels have four dimensions, rates are those of heads alone, gates of latent attention are apart
+// from others, and what latents become is divided.
 inline void put_kimi_in_order(const ModelConfig& config, Matrices* all) {
+  rename_all(
+      all, [](const std::string& name, Matrix&) { return replaced(name, "language_model.", ""); });
   divide_latents(config, all);
-  rename_all(all, [](const std::string& name, Matrix& matrix) {
+  join_scores(all);
+  rename_all(all, [&](const std::string& name, Matrix& matrix) {
     if (name.find("_conv1d.") != std::string::npos) {
       matrix.shape = {1, matrix.shape.front(), 1, matrix.shape.back()};
+    }
+    if (name.ends_with(".A")) {
+      matrix.shape = {config.recurrent.value_heads};
+      matrix.values.resize(static_cast<size_t>(config.recurrent.value_heads));
+    }
+    for (int32_t i = 0; i < config.num_layers; ++i) {
+      const std::string number = std::to_string(i);
+      const bool attends = !config.layers[static_cast<size_t>(i)].recurrent;
+      if (attends && name == "model.layers." + number + ".self_attn.g_proj.weight") {
+        return "blk." + number + ".attn_gate.weight";
+      }
     }
     return replaced(replaced(name, "embed_q", "k_b_proj"), "unembed_out", "v_b_proj");
   });
@@ -365,7 +425,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
     put_states_in_order(config, all);
   }
   if (family == "falcon-h1") multiply_falcon_h1(config, all);
-  if (family == "kimi-linear") put_kimi_in_order(config, all);
+  if (family.starts_with("kimi")) put_kimi_in_order(config, all);
   // Files have modules in another form.
   if (family == "deepseek4") {
     std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("mtp."); });
@@ -420,14 +480,6 @@ inline Matrix step_divisors(const ModelConfig& config) {
   Matrix divisors{{config.head_dim / 2}, std::vector<float>(size_t(config.head_dim / 2), 1.0f)};
   for (size_t i = 0; i < own.size(); ++i) divisors.values[i] = own[i] / scaled[i];
   return divisors;
-}
-
-inline const GgufArchitecture& architecture_of(const std::string& family) {
-  for (const GgufArchitecture& architecture : gguf_architectures()) {
-    if (architecture.name == family) return architecture;
-  }
-  ADD_FAILURE() << family;
-  return gguf_architectures()[0];
 }
 
 inline void write_gguf(const std::string& path, const std::string& family,

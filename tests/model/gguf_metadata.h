@@ -308,6 +308,13 @@ inline void add_kimi_keys(const ModelConfig& config, std::map<std::string, Write
   (*all)["rope.dimension_count"] = u32(latent.rope_dim);
   (*all)["kda.head_dim"] = u32(config.recurrent.key_dim);
   (*all)["ssm.conv_kernel"] = u32(config.recurrent.conv_width);
+  if (config.depth_block == 0) return;
+  (*all)["attention.q_lora_rank"] = u32(latent.q_rank);
+  (*all)["attn_res.block_size"] = u32(config.depth_block);
+  (*all)["expert_latent_length"] = u32(config.experts.latent);
+  (*all)["kda.gate_lower_bound"] = f32(config.recurrent.lower_bound);
+  (*all)["activation.situ_beta"] = f32(config.experts.clamp.limit);
+  (*all)["activation.situ_linear_beta"] = f32(config.experts.clamp.up_limit);
 }
 
 // Of families whose goldens are under names of their own in newer files.
@@ -343,7 +350,7 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
   if (config.recurrent.channels > 0 && !is_selective) add_conv_keys(config, all);
   if (family.starts_with("qwen3")) {
     add_linear_keys(config, all);
-  } else if (family == "kimi-linear") {
+  } else if (family.starts_with("kimi")) {
     add_kimi_keys(config, all);
   } else if (config.recurrent.value_heads > 0) {
     add_state_space_keys(family, config, all);

@@ -1,6 +1,7 @@
 #include "model/stack/depth_residuals.h"
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
@@ -17,10 +18,17 @@ Result<std::vector<float>> numbers_of(PartLoader& loader, const std::string& nam
   return std::vector<float>(static_cast<size_t>(shape.back()), 1.0f);
 }
 
-// The score of a normed row is that of the row by the product of both, over its magnitude.
+// The score of a normed row is that of the row by the product of both, over its magnitude. GGUF
+// files have the product.
 Status load_query(PartLoader& loader, const std::string& norm, const std::string& query,
                   const float** out) {
+  constexpr std::string_view kNorm = "norm";
   const int64_t shape[] = {1, loader.config().hidden_size};
+  const std::string product = norm.substr(0, norm.size() - kNorm.size()) + "score.weight";
+  if (loader.weights().has_optional(product)) {
+    FT_ASSIGN_OR_RETURN(const std::vector<float> both, numbers_of(loader, product, shape));
+    return loader.upload(both, "the queries of earlier blocks", out);
+  }
   FT_ASSIGN_OR_RETURN(std::vector<float> weights,
                       numbers_of(loader, norm + ".weight", std::span(shape).subspan(1)));
   FT_ASSIGN_OR_RETURN(const std::vector<float> factors,
