@@ -37,7 +37,6 @@ Result<std::unique_ptr<FlexAttention>> FlexAttention::create(const AttentionChoi
                                                              KvFormat format,
                                                              const FlexHeads& heads) {
   FT_ASSIGN_OR_RETURN(FlexProgram program, parse_flex(choice.mask, choice.score));
-  program.first_head = heads.first;
   add_tile_sources(program, heads.sizes, heads.are_all);
   std::unique_ptr<FlexAttention> made(new FlexAttention(std::move(program)));
   FT_ASSIGN_OR_RETURN(made->held_, hold_flex(device, made->program_, dtype, format));

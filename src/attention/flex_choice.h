@@ -25,7 +25,6 @@ AttentionChoice read_attention_choice(std::string_view text);
 
 // Of the query heads that ops with a program have.
 struct FlexHeads {
-  int32_t first = 0;           // number of an op's first head in the model
   std::vector<int32_t> sizes;  // for which a device compiles kernels of tensor cores, where it can
   bool are_all = false;        // no op has heads of another size
 };

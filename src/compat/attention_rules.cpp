@@ -87,15 +87,16 @@ const CompatRule kExpressionRules[] = {
               name_of(*c.attention) + "; leave one of them out";
      },
      {.attention = &portable_attention(), .expressions = true}},
-    {"`--flex-mask`, `--decode-context-parallel-size`",
+    {"`--flex-mask`, blocks that an indexer chooses",
      StatusCode::kUnsupported,
-     [](const Combination& c) { return c.expressions && c.num_context_ranks > 1; },
-     [](const Combination& c) {
-       return "--flex-mask and --flex-score with --decode-context-parallel-size " +
-              std::to_string(*c.num_context_ranks) +
-              " are not built: its ranks know parts of the positions; leave it out";
+     [](const Combination& c) { return c.expressions && c.chooses_blocks; },
+     [](const Combination&) -> std::string {
+       return "--flex-mask and --flex-score are not built for models whose indexer chooses blocks: "
+              "their attention does not know the positions of what was chosen; leave --flex-mask "
+              "and "
+              "--flex-score out";
      },
-     {.expressions = true, .num_ranks = 2, .num_context_ranks = 2}},
+     {.expressions = true, .chooses_blocks = true}},
     {"`--flex-mask` with `prompt`, sliding windows",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.whole_prompts && c.has_windows; },

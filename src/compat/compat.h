@@ -17,7 +17,6 @@ namespace foretoken {
 struct LayerNeeds {
   // Stages that layers make at most, where not each may begin one; 0: as many as there are layers.
   int max_stages = 0;
-  bool has_slopes = false;  // ALiBi
 };
 
 // What an engine, or a request to it, is put together from: all that compat is asked about. An

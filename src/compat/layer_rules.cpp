@@ -8,23 +8,6 @@
 namespace foretoken {
 namespace {
 
-CompatRule slope_rule() {
-  return {"ALiBi, `--decode-context-parallel-size`",
-          StatusCode::kUnsupported,
-          [](const Combination& c) {
-            return c.layers && c.layers->has_slopes && c.num_context_ranks > 1;
-          },
-          [](const Combination& c) {
-            return c.architecture +
-                   ": the slopes of ALiBi are not merged over ranks that share positions; leave "
-                   "--decode-context-parallel-size out";
-          },
-          {.architecture = "Model",
-           .layers = LayerNeeds{.has_slopes = true},
-           .num_ranks = 2,
-           .num_context_ranks = 2}};
-}
-
 // Layers that read others' keys stay with these, and so do layers that are one in the files.
 CompatRule stage_rule() {
   return {"layers that stay in one stage, `--pipeline-parallel-size`",
@@ -53,7 +36,7 @@ CompatRule stage_rule() {
 }  // namespace
 
 std::span<const CompatRule> layer_rules() {
-  static const std::vector<CompatRule> rules = {slope_rule(), stage_rule()};
+  static const std::vector<CompatRule> rules = {stage_rule()};
   return rules;
 }
 

@@ -10,12 +10,12 @@ Result<const AttentionBackend*> EngineImpl::take_attention(const ResolvedConfig&
   if (!choice.has_expressions()) return find_attention_backend(choice.backend, *device_);
   FT_ASSIGN_OR_RETURN(const ModelConfig model,
                       read_model_config(target, {config.dtype, config.hf_overrides}));
-  const Sharding sharding = ranks_.sharding();
-  FlexHeads heads{model.num_heads / sharding.size * sharding.rank, {model.head_dim}};
+  FlexHeads heads{{model.head_dim}};
   for (const LayerConfig& layer : model.layers) {
     if (layer.head_dim > 0) heads.sizes.push_back(layer.head_dim);
   }
-  heads.are_all = config.speculative.empty();  // heads of drafters are not known yet
+  // Heads of drafters are not known yet, and ranks that share positions take the other kernel.
+  heads.are_all = config.speculative.empty() && !ranks_.sharding().context.are_several();
   FT_ASSIGN_OR_RETURN(
       flex_, FlexAttention::create(choice, *device_, model.dtype, config.kv_format, heads));
   return &flex_->backend();

@@ -1,5 +1,4 @@
 #include "model/draft_head_weights.h"
-#include "model/layer/layer_needs.h"
 
 #include <algorithm>
 #include <optional>
@@ -294,7 +293,6 @@ Status HeadLoader::load_own_layer(const std::string& base, const HeadLayerPlace&
     if (loader_.has_optional(base + "self_attn.q_norm.weight")) attention.qk_norm = QkNorm::kHead;
   }
   PartLoader parts(arena_, layer_, decoder_.norms, loader_, source_.options.sharding);
-  FT_RETURN_IF_ERROR(parts.check_needs(needs_of(layer)));
   loader_.enter_layers(false);
   const Status status = load_layer(parts, base, layer, out);
   loader_.leave_layers();

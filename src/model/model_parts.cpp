@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/layer/layer_needs.h"
+#include "model/layer/layer_spec.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
 
@@ -13,17 +13,10 @@ bool any_layer(const ModelConfig& config, auto is_so) {
   return std::any_of(config.layers.begin(), config.layers.end(), is_so);
 }
 
-void join(const LayerNeeds& other, LayerNeeds* needs) { needs->has_slopes |= other.has_slopes; }
-
 LayerNeeds needs_of_model(const ModelConfig& config) {
   LayerNeeds needs;
   const int32_t most = max_stages(config);
   if (most < static_cast<int32_t>(config.layers.size())) needs.max_stages = most;
-  const Architecture* architecture = find_architecture(config.architecture);
-  if (architecture == nullptr) return needs;
-  for (const LayerSpec& layer : compose_layers(config, architecture->decoder)) {
-    join(needs_of(layer), &needs);
-  }
   return needs;
 }
 

@@ -24,7 +24,7 @@ TEST(AttentionChoice, NamesStayAndExpressionsAreSplit) {
 
 TEST(FlexAttention, IsABackendWithAProgram) {
   const auto made = FlexAttention::create({"flex", "kv <= q", ""}, *test_device(), DType::kF32,
-                                          KvFormat::kPlain, {.first = 3, .sizes = {64}});
+                                          KvFormat::kPlain, {.sizes = {64}});
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_STREQ(made.value()->backend().traits().name, "flex");
   const auto wrong =

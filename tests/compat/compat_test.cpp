@@ -153,6 +153,8 @@ const Refusal kRefusals[] = {
     {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
     {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
+    {{.expressions = true, .chooses_blocks = true},
+     {"--flex-mask and --flex-score", "an indexer chooses", "out"}},
     {{.compressed = true, .num_ranks = 2, .num_context_ranks = 2},
      {"--decode-context-parallel-size 2", "compressed entries", "leave it out"}},
 };
@@ -232,6 +234,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
+  EXPECT_TRUE(compat({.expressions = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";
   EXPECT_TRUE(compat({.drafts = true, .step_time_table = true}).ok());

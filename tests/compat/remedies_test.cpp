@@ -285,7 +285,7 @@ TEST(Remedies, EachOfEveryRuleIsAccepted) {
   EXPECT_GT(tried, static_cast<int>(compat_rules().size()) / 2);
 }
 
-// Layers with needs, in every layout.
+// Layers that stay in stages, in every layout.
 TEST(Remedies, AreThoseOfLayersAndLayoutsTogether) {
   const Change layouts[] = {[](Combination& c) { c.num_ranks = c.num_stages = 2; },
                             [](Combination& c) { c.num_ranks = c.num_stages = 4; },
@@ -300,17 +300,14 @@ TEST(Remedies, AreThoseOfLayersAndLayoutsTogether) {
                               c.expert_parallel = true;
                             }};
   int tried = 0;
-  for (const bool has_slopes : {false, true}) {
-    for (const int most : {0, 1, 2, 3}) {
-      for (const Change& layout : layouts) {
-        Combination c = {.architecture = "Model",
-                         .layers = LayerNeeds{.max_stages = most, .has_slopes = has_slopes}};
-        layout(c);
-        tried += expect_remedies(c);
-      }
+  for (const int most : {0, 1, 2, 3}) {
+    for (const Change& layout : layouts) {
+      Combination c = {.architecture = "Model", .layers = LayerNeeds{.max_stages = most}};
+      layout(c);
+      tried += expect_remedies(c);
     }
   }
-  EXPECT_GT(tried, 8);
+  EXPECT_GT(tried, 3);
 }
 
 // Every attention and KV type on every device, with latents and without.

@@ -158,7 +158,7 @@ std::string layers_table() {
       c.two_lanes = true;
     });
     with([](Combination& c) { c.host_blocks = true; });
-    with([](Combination& c) { c.whole_prompts = true; });
+    with([](Combination& c) { c.expressions = c.whole_prompts = true; });
     with([](Combination& c) { c.drafter_traits = &kAtOnce; });
     with([](Combination& c) {
       c.num_engines = 2;

@@ -18,7 +18,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.states != nullptr || args.kv.context_size == 1);
   if (args.states != nullptr) {
     FT_CHECK(args.part_heads > 0 && args.num_heads % args.part_heads == 0);
-    FT_CHECK(args.sinks == nullptr && args.slopes == nullptr);
+    FT_CHECK(args.sinks == nullptr);
   }
   FT_CHECK(args.positions != nullptr && args.row_slot != nullptr);
   FT_CHECK(args.block_tables != nullptr && args.max_blocks > 0 && args.max_rows > 0);
@@ -29,8 +29,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.value_dim >= 0 && args.kv.value_dim <= args.kv.head_dim);
   FT_CHECK(args.kv.value_dim == 0 || (args.kv.v == args.kv.k && args.kv.format != KvFormat::kInt8));
   FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.head_dim <= kMaxInt8HeadDim);
-  FT_CHECK(args.flex == nullptr ||
-           (args.states == nullptr && args.kv.format != KvFormat::kInt8 && args.kv.value_dim == 0));
+  FT_CHECK(args.flex == nullptr || (args.kv.format != KvFormat::kInt8 && args.kv.value_dim == 0));
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);

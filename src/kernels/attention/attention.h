@@ -71,14 +71,15 @@ struct AttentionArgs {
   int32_t chunk = 0;              // 0: unlimited
   const float* slopes = nullptr;  // [num_heads] or null
   const float* sinks = nullptr;   // [num_heads] or null
-  // Instead of `out`; then there are neither slopes nor sinks. Part i is of heads
+  // Instead of `out`; then there are no sinks. Part i is of heads
   // [i * part_heads, (i + 1) * part_heads).
   float* states = nullptr;  // [num_heads / part_heads, max_rows, part_heads, attention_state_size]
   int32_t part_heads = 0;
+  int32_t first_head = 0;  // number of the first of num_heads in the model
   // Of kFlex, or null: what becomes of the scores as they are said above, and which of the
   // positions weigh nothing (kernels/flex/flex_program.h). A row that sees none becomes
   // zero. Where it sees prompts, rows of a run that begins at position 0 see that run to its end.
-  // Without states, KvFormat::kInt8 and latents. It outlives the op.
+  // Without KvFormat::kInt8 and latents. It outlives the op.
   const FlexProgram* flex = nullptr;
 };
 

@@ -56,6 +56,10 @@ FT_HD inline bool holds_slot(const KvLayer& kv, int32_t slot) {
 FT_HD inline int32_t entry_of_slot(const KvLayer& kv, int32_t slot) {
   return slot / kv.context_size;
 }
+// The position whose entry is at `entry`, counted so in a sequence's blocks one behind the other.
+FT_HD inline int32_t position_of_entry(const KvLayer& kv, int32_t entry) {
+  return entry * kv.context_size + kv.context_rank;
+}
 // How many of positions [0, position) have their entries here.
 FT_HD inline int32_t entries_before(const KvLayer& kv, int32_t position) {
   return (position - kv.context_rank + kv.context_size - 1) / kv.context_size;

@@ -44,7 +44,8 @@ void gather_parts(Queue& queue, const GatherPartsArgs& args);
 // it.
 
 // Attention of this rank's heads over all positions, from what each rank saw of its own: states
-// are folded in the order of ranks, sinks join the divisor last.
+// are folded in the order of ranks, sinks join the divisor last. What no rank saw anything for
+// becomes zero.
 struct MergePartialsArgs {
   static constexpr Op kOp = Op::kMergePartials;
   const StepCounts* counts;

@@ -81,7 +81,6 @@ struct FlexProgram {
   // The mask knows `prompt`: rows of a prompt may see later ones of it, so that all of them stand
   // in one step.
   bool sees_prompts = false;
-  int32_t first_head = 0;  // number of the op's first query head in the model
   // Of kernels for devices that compile them, by FlexElements (flex_source.h).
   std::vector<std::string> sources = {};
   // The same for queries of bfloat16 whose heads have one of these sizes; add_tile_sources.

@@ -13,8 +13,9 @@ struct FlexKernelArgs {
   const int* num_rows; const void* q; void* out; const int* positions; const int* row_slot;
   const int* block_tables; const void* k; const void* v; const float* k_scales;
   const float* v_scales; const float* slopes; const float* sinks; float* workspace;
+  float* states;
   int max_blocks, max_rows, num_heads, num_kv_heads, block_size, head_dim, window, chunk, kv_begin,
-      first_head, max_splits, num_parts, window_rows;
+      first_head, max_splits, num_parts, window_rows, part_heads, context_size, context_rank;
   float scale, softcap;
 };
 #define NONE __int_as_float(0xff800000)
@@ -56,14 +57,18 @@ __device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
 }
 )cuda";
 
-// A block takes a row and query head; warp w the units of 32 positions that leave w when divided by
+// A block takes a row and query head; warp w the units of 32 entries that leave w when divided by
 // the number of warps. They are merged in the order of warps, so that bits depend on the row alone.
+// Entries are positions, or where ranks share these every context_size-th.
 constexpr const char* kKernel = R"cuda(
 struct Part { float highest, weights, values[VALUES]; };
-__device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int position, int kv_head) {
-  const int block = a.block_tables[(long long)slot * a.max_blocks + position / a.block_size];
-  return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + position % a.block_size) *
+__device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int entry, int kv_head) {
+  const int block = a.block_tables[(long long)slot * a.max_blocks + entry / a.block_size];
+  return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + entry % a.block_size) *
          a.head_dim;
+}
+__device__ inline int entries_before(const FlexKernelArgs& a, int position) {
+  return (position - a.context_rank + a.context_size - 1) / a.context_size;
 }
 __device__ inline void join(Part& part, float highest, float weights, const float* values,
                             int stride, int lane, int dim) {
@@ -79,6 +84,20 @@ __device__ inline void join(Part& part, float highest, float weights, const floa
     }
   }
 }
+// As attention_state says.
+__device__ inline void leave_state(const FlexKernelArgs& a, const Part& part, int row, int head,
+                                   float of_values) {
+  const int lane = threadIdx.x % 32, of_part = head % a.part_heads;
+  const long long at = ((long long)(head / a.part_heads) * a.max_rows + row) * a.part_heads + of_part;
+  float* to = a.states + at * (a.head_dim + 2);
+  for (int i = 0; i < VALUES; ++i) {
+    const int d = lane + i * 32;
+    if (d < a.head_dim) to[d] = __fmul_rn(part.values[i], of_values);
+  }
+  if (lane > 0) return;
+  to[a.head_dim] = __fmul_rn(part.highest, 0.693147180559945309f);
+  to[a.head_dim + 1] = part.weights;
+}
 extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKernelArgs a) {
   __shared__ float query[DIMS];
   __shared__ float values[4][DIMS];
@@ -92,10 +111,11 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   const int position = a.positions[row], slot = a.row_slot[row];
   const int kv_head = head / (a.num_heads / a.num_kv_heads);
   const int prompt_end = SEES_PROMPTS ? end_of_prompt(a, row) : 0;
-  const int end = max(position + 1, prompt_end);
-  int first = min(a.kv_begin, position);
-  if (a.window > 0) first = max(first, position + 1 - a.window);
-  if (a.chunk > 0) first = max(first, position - position % a.chunk);
+  const int end = entries_before(a, max(position + 1, prompt_end));
+  int seen_from = min(a.kv_begin, position);
+  if (a.window > 0) seen_from = max(seen_from, position + 1 - a.window);
+  if (a.chunk > 0) seen_from = max(seen_from, position - position % a.chunk);
+  const int first = entries_before(a, seen_from);
   const float of_keys = a.k_scales ? a.k_scales[kv_head] : 1.0f;
   const float slope = a.slopes ? a.slopes[head] : 0.0f;
   Part part;
@@ -104,8 +124,9 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   for (int i = 0; i < VALUES; ++i) part.values[i] = 0;
   for (int begin = (first / 128 * 4 + warp) * 32; begin < end; begin += 128) {
     const int mine = begin + lane;
+    const int kv = mine * a.context_size + a.context_rank;
     bool visible = mine >= first && mine < end;
-    if (visible) visible = flex_mask(position, mine, head + a.first_head, mine < prompt_end);
+    if (visible) visible = flex_mask(position, kv, head + a.first_head, kv < prompt_end);
     float score = NONE;
     if (visible) {
       const long long key = entry_at(a, slot, mine, kv_head);
@@ -113,8 +134,8 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
       for (int d = 0; d < dim; ++d) dot = fmaf(query[d], ENTRY(a.k, key + d), dot);
       score = __fmul_rn(__fmul_rn(dot, a.scale), of_keys);
       if (a.softcap > 0) score = __fmul_rn(a.softcap, tanhf(__fdiv_rn(score, a.softcap)));
-      if (slope != 0) score = __fadd_rn(score, __fmul_rn(slope, (float)(mine - position)));
-      score = flex_score(score, position, mine, head + a.first_head);
+      if (slope != 0) score = __fadd_rn(score, __fmul_rn(slope, (float)(kv - position)));
+      score = flex_score(score, position, kv, head + a.first_head);
       score = score != score ? NONE : fminf(score, MOST);
       if (score != NONE) score = fmaxf(fminf(__fmul_rn(score, 1.44269504f), MOST), -MOST);
     }
@@ -152,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
     weights = __fadd_rn(weights, exp2f(__fmul_rn(a.sinks[head], 1.44269504f) - part.highest));
   }
   const float of_values = a.v_scales ? a.v_scales[kv_head] : 1.0f;
+  if (a.states) return leave_state(a, part, row, head, of_values);
   for (int i = 0; i < VALUES; ++i) {
     const int d = lane + i * 32;
     if (d >= dim) continue;

@@ -21,6 +21,7 @@ struct FlexKernelArgs {
   const float* slopes;
   const float* sinks;
   float* workspace;
+  float* states;  // as of AttentionArgs, instead of `out`
   int max_blocks;
   int max_rows;
   int num_heads;
@@ -31,9 +32,12 @@ struct FlexKernelArgs {
   int chunk;
   int kv_begin;
   int first_head;
-  int max_splits;   // of the workspace
-  int num_parts;    // blocks that share a tile's splits; 0: none do
-  int window_rows;  // of a warp, where none do
+  int max_splits;    // of the workspace
+  int num_parts;     // blocks that share a tile's splits; 0: none do
+  int window_rows;   // of a warp, where none do
+  int part_heads;    // of states
+  int context_size;  // as of KvLayer, 1 without states
+  int context_rank;
   float scale;
   float softcap;
 };

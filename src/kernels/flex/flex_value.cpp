@@ -40,11 +40,12 @@ void place_value(const FlexStep& step, const FlexPlace& place, const float* scor
     case FlexOp::kQuery:
       return each([&](int i) { to.integers[i] = place.query; });
     case FlexOp::kKey:
-      return each([&](int i) { to.integers[i] = place.first_key + i; });
+      return each([&](int i) { to.integers[i] = place.first_key + i * place.key_step; });
     case FlexOp::kHead:
       return each([&](int i) { to.integers[i] = place.head; });
     case FlexOp::kPrompt:
-      return each([&](int i) { to.integers[i] = place.first_key + i < place.prompt_end; });
+      return each(
+          [&](int i) { to.integers[i] = place.first_key + i * place.key_step < place.prompt_end; });
     case FlexOp::kScore:
       return each([&](int i) { to.numbers[i] = scores[i]; });
     default:

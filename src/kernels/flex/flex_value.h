@@ -5,7 +5,7 @@
 
 namespace foretoken {
 
-// Keys at kFlexLanes positions from one on, for which an expression is evaluated at once.
+// Keys from one on, for which an expression is evaluated at once.
 inline constexpr int kFlexLanes = 32;
 
 // What an expression is asked about.
@@ -14,6 +14,7 @@ struct FlexPlace {
   int32_t first_key;
   int32_t head;            // of the model
   int32_t prompt_end = 0;  // of a row of a prompt, the first position behind it; else 0
+  int32_t key_step = 1;    // from the position of a key to that of the next one
 };
 
 // The values of a step, by its type. 4 kFlexLanes bytes each.

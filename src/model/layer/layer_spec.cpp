@@ -284,12 +284,7 @@ std::vector<LayerSpec> compose_layers(const ModelConfig& config, const DecoderTr
 GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding) {
   if (!sharding.is_cut()) return whole;
   GqaSpec part = whole;
-  const ShardRange heads = shard_of(whole.num_heads, sharding);
-  part.num_heads = static_cast<int32_t>(heads.count);
-  if (!whole.slopes.empty()) {
-    const auto first = whole.slopes.begin() + heads.begin;
-    part.slopes.assign(first, first + heads.count);
-  }
+  part.num_heads = static_cast<int32_t>(shard_of(whole.num_heads, sharding).count);
   part.num_kv_heads = static_cast<int32_t>(shard_of_kv_heads(whole.num_kv_heads, sharding).count);
   if (whole.index.exists()) part.index.num_heads = part.num_kv_heads;
   return part;

@@ -110,7 +110,7 @@ struct GqaSpec {
   bool gates_in_q = false;
   QueryScale query_scale = {};  // as of RopeKvArgs
   BlockIndexSpec index = {};
-  std::vector<float> slopes = {};  // [num_heads], as of AttentionArgs; empty: none
+  std::vector<float> slopes = {};  // of all ranks' heads, as of AttentionArgs; empty: none
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
   const char* sinks = nullptr;  // [num_heads], as of AttentionArgs; null: there are none

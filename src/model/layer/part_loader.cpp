@@ -63,16 +63,6 @@ Status PartLoader::load_summed(const TensorPart& part, const ColumnRange& own, b
   return load_columns({part}, own, has_bias && sharding_.rank == 0, out, WeightOrder::kPlain);
 }
 
-Status PartLoader::check_needs(const LayerNeeds& needs) const {
-  const bool shares_experts = sharding_.experts.comm != nullptr;
-  return compat({.architecture = config_.architecture,
-                 .layers = needs,
-                 .num_ranks = sharding_.size,
-                 .num_engines = shares_experts ? 2 : 1,
-                 .num_context_ranks = sharding_.context.size,
-                 .expert_parallel = shares_experts});
-}
-
 void PartLoader::round_to_int8(Linear* out) {
   out->rounds_to_int8 = true;
   loader_.need_rounded(out->inputs);

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "compat/compat.h"
 #include "device/arena.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
@@ -44,8 +43,6 @@ class PartLoader {
   Status load_norm_weights(const std::vector<TensorPart>& parts, const float** out);
   // Numbers of the host, which `what` says for messages.
   Status upload(const std::vector<float>& numbers, const char* what, const float** out);
-  // Unsupported where the ranks that load it do not have such layers (compat).
-  Status check_needs(const LayerNeeds& needs) const;
   // The parts (named without ".weight" and ".bias") stacked into one matrix.
   Status load_linear(const std::vector<TensorPart>& parts, int64_t cols, bool has_bias, Linear* out,
                      WeightOrder order = WeightOrder::kPlain) {

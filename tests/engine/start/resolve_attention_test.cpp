@@ -127,9 +127,6 @@ TEST(ResolveAttention, ExpressionsAreOfFlex) {
   windowed.layers.at(0).window = 16;
   EXPECT_EQ(wants_whole_prompts(prompts, windowed).status().code(), StatusCode::kUnsupported);
   EXPECT_FALSE(wants_whole_prompts(read_attention_choice("flex(kv)"), plain).ok());
-  EngineConfig shared = config_of(mask, "auto");
-  shared.parallel.decode_context_parallel_size = 2;
-  expect_says(resolved(shared, kCpu), {"--decode-context-parallel-size 2", "leave it out"});
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ TEST(KvLayer, RanksShareThePositions) {
         if (!holds_slot(kv, slot)) continue;
         ++holders;
         EXPECT_EQ(entry_of_slot(kv, slot), next[static_cast<size_t>(rank)]++);
+        EXPECT_EQ(position_of_entry(kv, entry_of_slot(kv, slot)), slot);
       }
       EXPECT_EQ(holders, 1);
     }

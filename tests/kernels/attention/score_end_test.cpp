@@ -42,6 +42,20 @@ TEST(ScoreEnd, CapsThenAddsWhatLiesBehind) {
   }
 }
 
+// Of one of several ranks, whose keys lie that many positions apart.
+TEST(ScoreEnd, KeysOfARankLieApart) {
+  const float slopes[] = {0.25f};
+  AttentionArgs args{};
+  args.slopes = slopes;
+  args.kv.context_size = 4;
+  args.kv.context_rank = 3;
+  std::vector<float> scores(5, 1.0f);
+  end_all(score_end(args, 0, 30, 2), scores.data(), 5);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(scores[size_t(i)], 1.0f + 0.25f * static_cast<float>((2 + i) * 4 + 3 - 30)) << i;
+  }
+}
+
 // Where a split begins changes nothing.
 TEST(ScoreEnd, BitsDoNotDependOnWhereItBegins) {
   const std::vector<float> scores = random_floats(64, 2, 5.0f);

@@ -31,7 +31,7 @@ struct HeadState {
   float scores[kHeadsAtOnce][kAttentionSplit];
 };
 
-// KV positions [begin, end) of one row and KV head, inside one split. Of codes that were widened,
+// Entries [begin, end) of one row and KV head, inside one split. Of codes that were widened,
 // keys and values lie side by side, head_dim elements each.
 struct Split {
   const int32_t* table;
@@ -195,9 +195,12 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Que
   const int count = split.end - split.begin;
   end_scores(score_end(a, of.head, of.position, split.begin), s.scores[h], count);
   if (a.flex != nullptr) {
-    if (!apply_flex(*a.flex,
-                    {s.scores[h], count, of.position, split.begin, of.head, of.prompt_end}))
+    const int key = position_of_entry(a.kv, split.begin);
+    const int head = a.first_head + of.head;
+    if (!apply_flex(*a.flex, {s.scores[h], count, of.position, key, head, of.prompt_end,
+                              a.kv.context_size})) {
       return;
+    }
     weigh_flex(s.scores[h], count, max, sum);
   } else {
     exponentiate(s.scores[h], count, max, sum);
@@ -227,7 +230,8 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
   }
   const int position = a.positions[row];
   const int of_prompt = a.flex != nullptr && a.flex->sees_prompts ? prompt_end(a, row) : 0;
-  const int begin = seen_by(a, row).begin, end = std::max(seen_by(a, row).end, of_prompt);
+  const int begin = seen_by(a, row).begin;
+  const int end = std::max(seen_by(a, row).end, entries_before(a.kv, of_prompt));
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
   const float scale = a.scale * key_scale(a.kv, kv_head);
   for (int pos = begin; pos < end;) {

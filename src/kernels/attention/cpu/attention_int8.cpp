@@ -159,8 +159,9 @@ void soften_int8_split(const AttentionArgs& a, const AttentionTile& tile, const 
     std::fill(weights + end, weights + count, 0.0f);
     soft[q] = {0, 0};
     if (begin == end) continue;
+    const int position = a.positions[tile.first_row + q / tile.heads];
     const ScoreEnd score =
-        score_end(a, tile.first_head + q % tile.heads, seen.end - 1, split.begin + begin);
+        score_end(a, tile.first_head + q % tile.heads, position, split.begin + begin);
     soft[q] = soften(s, q, begin, end - begin, s.query_scale[q] * a.scale, score);
   }
 }

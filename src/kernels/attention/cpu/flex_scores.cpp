@@ -31,10 +31,10 @@ int prompt_end(const AttentionArgs& a, int64_t row) {
 bool apply_flex(const FlexProgram& program, const FlexScores& x) {
   FlexRoom room;
   bool sees_any = false;
-  const int head = x.head + program.first_head;
   for (int begin = 0; begin < x.count; begin += kFlexLanes) {
     const int count = std::min(kFlexLanes, x.count - begin);
-    const FlexPlace place{x.position, x.first_key + begin, head, x.prompt_end};
+    const FlexPlace place{x.position, x.first_key + begin * x.key_step, x.head, x.prompt_end,
+                          x.key_step};
     float padded[kFlexLanes] = {};
     float* scores = x.scores + begin;
     std::copy(scores, scores + count, padded);

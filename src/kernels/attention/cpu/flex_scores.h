@@ -3,7 +3,7 @@
 
 namespace foretoken::cpu {
 
-// Some scores of a row and query head (of the op), at positions from `first_key` on.
+// Some scores of a row and query head (of the model), at positions from `first_key` on.
 struct FlexScores {
   float* scores;
   int count;
@@ -11,6 +11,7 @@ struct FlexScores {
   int first_key;
   int head;
   int prompt_end = 0;  // as of FlexPlace
+  int key_step = 1;    // as of FlexPlace
 };
 
 // Of a row of the first run of its sequence, which is its prompt (FlexProgram::sees_prompts): the

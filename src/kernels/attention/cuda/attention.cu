@@ -152,7 +152,8 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 
 void launch_attention(const void* packed, cudaStream_t stream) {
   if (const auto& shared = op_args<AttentionArgs>(packed); shared.states != nullptr) {
-    return launch_attention_context(shared, stream);
+    return shared.flex != nullptr ? launch_attention_flex(shared, stream)
+                                  : launch_attention_context(shared, stream);
   }
   const AttentionArgs args = with_fa3_room(op_args<AttentionArgs>(packed));
   if (args.flex != nullptr) return launch_attention_flex(args, stream);

@@ -119,8 +119,10 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   float q[kHeads][PerLane];
+  float slopes[kHeads];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
+    slopes[h] = slope_of(args, first + min(h, heads - 1));
     const T* from = static_cast<const T*>(args.q) +
                     (int64_t{row} * args.num_heads + first + min(h, heads - 1)) * kv.head_dim;
 #pragma unroll
@@ -138,6 +140,7 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
     if (turn % kWarps != warp) continue;
     for (int e = max(begin, turn * kTurn); e < min(end, (turn + 1) * kTurn); ++e) {
       const int64_t index = kv_entry(args, args.row_slot[row], e, kv_head);
+      const int distance = position_of_entry(kv, e) - position;
       float key[PerLane], value[PerLane];
       load_entry<T, PerLane, Fp8>(kv, kv.k, index, kv.head_dim, key);
       if (kv.value_dim == 0) load_entry<T, PerLane, Fp8>(kv, kv.v, index, kv.head_dim, value);
@@ -145,7 +148,8 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
       for (int h = 0; h < kHeads; ++h) {
         float dot = dot_of(q[h], key);
         if (Fp8) dot = __fmul_rn(dot, key_scale(kv, kv_head));
-        const float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
+        float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
+        if (slopes[h] != 0) score = fmaf(slopes[h], static_cast<float>(distance), score);
         kv.value_dim == 0 ? add_value(states[h], score, value) : add_value(states[h], score, key);
       }
     }

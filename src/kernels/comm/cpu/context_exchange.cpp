@@ -90,7 +90,8 @@ FT_HOT void divide_bf16(const FoldedParts& all, float divisor, int size, uint16_
 }
 
 void write_merged(const MergePartialsArgs& a, int64_t row, int head, const FoldedParts& all) {
-  const float divisor = attention_divisor(a.sinks, head, all.highest, all.weights);
+  const float whole = attention_divisor(a.sinks, head, all.highest, all.weights);
+  const float divisor = all.weights == 0 ? 1.0f : whole;
   const int64_t at = (row * a.num_heads + head) * a.value_size;
   if (a.dtype == DType::kF32) {
     divide_f32(all, divisor, a.value_size, static_cast<float*>(a.out) + at);

@@ -30,6 +30,7 @@ __device__ inline float merged_element(const MergePartialsArgs& args, int head, 
     weights = __fadd_rn(__fmul_rn(weights, keep), __fmul_rn(own_weights, take));
     highest = most;
   }
+  if (weights == 0) return 0;
   if (args.sinks != nullptr) {
     const float above = __fsub_rn(args.sinks[head], highest);
     weights = __fadd_rn(weights, above > 0 ? __fdiv_rn(1.0f, sample_math::exp_nonpositive(-above))

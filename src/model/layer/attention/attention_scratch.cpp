@@ -58,6 +58,8 @@ void AttentionScratch::run(const LayerRows& rows, const AttentionArgs& args) con
   own.q = queries;
   own.out = nullptr;
   own.num_heads = args.num_heads * context.size;
+  own.first_head = args.first_head - args.num_heads * context.rank;
+  if (args.slopes != nullptr) own.slopes = args.slopes - args.num_heads * context.rank;
   own.sinks = nullptr;
   own.states = states;
   own.part_heads = args.num_heads;

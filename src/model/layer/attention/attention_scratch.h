@@ -23,7 +23,8 @@ struct AttentionScratch {
   // What an op over these rows is told whichever layer it is of. Its mixer adds q, out, num_heads
   // and what becomes of scores.
   AttentionArgs args_of(const LayerRows& rows, const LayerKv& kv) const;
-  // Enqueues attention of the rank's heads over all positions.
+  // Enqueues attention of the rank's heads over all positions. Slopes lie among those of the heads
+  // of all ranks.
   void run(const LayerRows& rows, const AttentionArgs& args) const;
 };
 

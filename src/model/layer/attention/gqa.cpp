@@ -195,6 +195,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   const Sharding& sharding = loader.sharding();
   const std::string base = layer + whole.base;
   spec = part_of(whole, sharding);
+  first_head = static_cast<int32_t>(shard_of(whole.num_heads, sharding).begin);
   place_parts(whole, sharding);
   dtype = loader.config().dtype;
   eps = loader.config().rms_norm_eps;
@@ -221,8 +222,9 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
                                              {own.begin, own.count}, &sub_norm));
     attended_part.weights = sub_norm.weight;
   }
-  if (!spec.slopes.empty()) {
-    FT_RETURN_IF_ERROR(loader.upload(spec.slopes, "the slopes of heads", &slopes));
+  if (!whole.slopes.empty()) {
+    FT_RETURN_IF_ERROR(loader.upload(whole.slopes, "the slopes of heads", &slopes));
+    slopes += first_head;
   }
   FT_RETURN_IF_ERROR(load_or_ignore_kv(loader, base, whole, this));
   if (whole.sinks != nullptr) {
@@ -373,6 +375,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.chunk = spec.chunk;
   attention.sinks = sinks;
   attention.slopes = slopes;
+  attention.first_head = first_head;
   if (index.exists()) {
     index.attend(rows, attention, scratch.index);
   } else {

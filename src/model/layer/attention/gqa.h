@@ -30,15 +30,17 @@ struct Gqa {
   NormedPart q_part;
   NormedPart k_part;
   NormedPart attended_part;
-  const float* sinks = nullptr;   // [q heads] or null
-  KvScales kv_scales;             // of the layer whose keys and values it reads
-  Norm sub_norm;                  // of what enters o; without weights: there is none
-  HeadDifference difference;      // before it, where spec.differs()
-  KeyMask mask;                   // where spec.dynamic_mask
-  BlockIndex index;               // where spec.index exists
-  Linear gates;                   // [spec.num_gates(), spec.inputs]; no outputs: there are none
-  const float* slopes = nullptr;  // of spec.slopes, or null
-  Linear o;                       // [hidden, spec.o_size()]
+  const float* sinks = nullptr;  // [q heads] or null
+  KvScales kv_scales;            // of the layer whose keys and values it reads
+  Norm sub_norm;                 // of what enters o; without weights: there is none
+  HeadDifference difference;     // before it, where spec.differs()
+  KeyMask mask;                  // where spec.dynamic_mask
+  BlockIndex index;              // where spec.index exists
+  Linear gates;                  // [spec.num_gates(), spec.inputs]; no outputs: there are none
+  // Number of the rank's first query head among all, and its slope in those of all, or null.
+  int32_t first_head = 0;
+  const float* slopes = nullptr;
+  Linear o;  // [hidden, spec.o_size()]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

@@ -160,6 +160,7 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .slopes = args.slopes,
           .sinks = args.sinks,
           .workspace = args.workspace,
+          .states = args.states,
           .max_blocks = args.max_blocks,
           .max_rows = args.max_rows,
           .num_heads = args.num_heads,
@@ -169,7 +170,10 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .window = args.window,
           .chunk = args.chunk,
           .kv_begin = args.kv_begin,
-          .first_head = args.flex->first_head,
+          .first_head = args.first_head,
+          .part_heads = args.part_heads,
+          .context_size = kv.context_size,
+          .context_rank = kv.context_rank,
           .scale = args.scale,
           .softcap = args.softcap};
 }
@@ -179,15 +183,14 @@ static_assert(kAttentionSplit == 256 && AttentionSplits::kNearEnd == 6144 &&
               AttentionSplits::kMiddleEnd == 16384);
 
 // What an op is compiled from: a kernel of tensor cores where the program has one for its type and
-// heads.
+// heads, and the op has all positions.
 struct FlexSource {
   const std::string& text;
   const char* kernel;
 };
 FlexSource source_for(const AttentionArgs& args) {
-  const FlexTileSource* tile = args.kv.dtype == DType::kBF16 && args.kv.value_dim == 0
-                                   ? args.flex->tile_of(args.kv.head_dim)
-                                   : nullptr;
+  const bool has_tiles = args.kv.dtype == DType::kBF16 && args.states == nullptr;
+  const FlexTileSource* tile = has_tiles ? args.flex->tile_of(args.kv.head_dim) : nullptr;
   if (tile == nullptr) return {source_of(*args.flex, args.kv.dtype, args.kv.format), kFlexKernel};
   return {args.kv.format == KvFormat::kFp8 ? tile->codes : tile->plain, kFlexTileKernel};
 }
