@@ -97,14 +97,6 @@ const CompatRule kExpressionRules[] = {
               "--flex-score out";
      },
      {.expressions = true, .chooses_blocks = true}},
-    {"`--flex-mask` with `prompt`, sliding windows",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.whole_prompts && c.has_windows; },
-     [](const Combination&) -> std::string {
-       return "--flex-mask with 'prompt' is not built for models with sliding windows or chunks, "
-              "whose blocks hold parts of a prompt; use a mask of q and kv";
-     },
-     {.whole_prompts = true, .has_windows = true}},
 };
 
 }  // namespace

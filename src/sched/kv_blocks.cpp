@@ -59,9 +59,17 @@ Status KvBlocks::check_fits(int prompt_len, int max_len) const {
         std::to_string(prompt_len) +
         "); lower max_tokens, or raise --num-gpu-blocks-override or --kv-cache-memory-bytes");
   }
+  if (!windowed_) return {};
+  if (config_.whole_prompts && blocks_for(prompt_len) > windowed_->num_usable()) {
+    return resource_exhausted(
+        "the windowed KV cache holds " +
+        std::to_string(windowed_->num_usable() * config_.block_size) + " tokens, but a prompt of " +
+        std::to_string(prompt_len) +
+        " that sees itself (--flex-mask with 'prompt') is computed in one step; shorten it, or "
+        "raise --num-gpu-blocks-override or --kv-cache-memory-bytes");
+  }
   // A window and the row that sees it may begin in the middle of a block.
-  if (windowed_ &&
-      std::min(blocks_for(max_len), blocks_for(config_.window - 1) + 1) > windowed_->num_usable()) {
+  if (std::min(blocks_for(max_len), blocks_for(config_.window - 1) + 1) > windowed_->num_usable()) {
     return resource_exhausted(
         "the windowed KV cache holds " +
         std::to_string(windowed_->num_usable() * config_.block_size) +
@@ -102,7 +110,9 @@ bool KvBlocks::take_hits(Sequence& sequence, int chunk, bool alone) {
   const int missing = blocks_for(end) - sequence.num_cached_blocks;
   const int horizon = std::min(end - sequence.num_scheduled, config_.window + chunk);
   const int window_restored = static_cast<int>(host_hits_.window.size());
-  const int window_missing = !windowed_ ? 0 : window_restored + (alone ? 1 : blocks_for(horizon));
+  const int least = config_.whole_prompts ? blocks_for(sequence.prompt_len) : 1;
+  const int window_missing =
+      !windowed_ ? 0 : window_restored + (alone ? least : blocks_for(horizon));
   if (missing <= full_.num_free() && (!windowed_ || window_missing <= windowed_->num_free())) {
     sequence.num_blocks_wanted = sequence.num_window_blocks_wanted = 0;
     // One block more is not worth a step.

@@ -23,6 +23,7 @@ struct KvBlocksConfig {
   int window = 0;             // positions that a row of those sees, its own included
   int block_size = 16;
   bool prefix_caching = true;
+  bool whole_prompts = false;     // as of SchedulerConfig
   int num_host_blocks = 0;        // that host memory keeps; 0: none, as without prefix caching
   int num_host_windows = 0;       // blocks of the windowed group, likewise
   int num_host_states = 0;        // snapshots of states, likewise
@@ -58,7 +59,8 @@ class KvBlocks {
 
   // Gives a waiting sequence its prefix hits when the rest of its known tokens finds blocks too:
   // all of them in the full group; in the windowed group its window and `chunk` more positions,
-  // since blocks come free behind it. `alone`: one block is enough there. False: it holds nothing.
+  // since blocks come free behind it. `alone`: one block is enough there, or those of a prompt that
+  // is computed whole. False: it holds nothing.
   bool take_hits(Sequence& sequence, int chunk, bool alone);
 
   // Behind take_hits, once nothing speaks against the sequence: brings in those hits that lie in

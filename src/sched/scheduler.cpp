@@ -33,6 +33,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
            .window = config.window,
            .block_size = config.block_size,
            .prefix_caching = config.prefix_caching,
+           .whole_prompts = config.whole_prompts,
            .num_host_blocks = config.num_host_blocks,
            .num_host_windows = config.num_host_windows,
            .num_host_states = config.num_host_states,

@@ -48,7 +48,7 @@ struct SchedulerConfig {
   int num_host_states = 0;
   // Of states of recurrent layers, which hits want then (kv/state_snapshots.h); 0: there are none.
   int num_snapshots = 0;
-  // A sequence's first span is its prompt, whole; with it there are no hits and no windowed group.
+  // A sequence's first span is its prompt, whole; with it there are no hits.
   // Prompts have at most max_num_batched_tokens then, and score nothing.
   bool whole_prompts = false;
   // Parts of the device that work on different steps at once: a sequence is in at most one of so

@@ -234,6 +234,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
+  EXPECT_TRUE(compat({.whole_prompts = true, .has_windows = true}).ok());
   EXPECT_TRUE(compat({.expressions = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";

@@ -4,6 +4,7 @@
 
 #include "conformance/layouts.h"
 #include "device/resident_memory.h"
+#include "model/golden.h"
 
 // A mask and a score of positions and heads give the same ids with and without drafts, alone and in
 // batches, on one rank and on two, which have half of the heads each.
@@ -70,6 +71,43 @@ TEST(FlexIdentity, PromptsThatSeeThemselvesAreTheSame) {
   if (missing_devices(2).empty()) {
     EXPECT_EQ(run(kPrefix, "eagle3", 2, 0), plain);
   }
+}
+
+// The same of a model with windows, whose prompts are longer than these.
+TEST(FlexIdentity, PromptsSeeThemselvesUnderWindows) {
+  const test::GoldenCase golden = test::golden_cases({"gemma3"}).front();
+  const auto run = [&](const char* backend, Variant variant, int tp) {
+    variant.draft_model = golden.folder;
+    EngineConfig config = config_of(variant, golden.folder);
+    config.max_model_len = golden.max_model_len;
+    config.attention_backend = backend;
+    config.dtype = "float32";
+    config.skip_tokenizer_init = true;
+    Layout{.tp = tp}.apply(config);
+    std::vector<Request> requests;
+    const auto text = golden.prompts->at(1).at("greedy").get<std::vector<int32_t>>();
+    for (int i = 0; i < 6; ++i) {
+      Request& request = requests.emplace_back();
+      request.prompt_token_ids.assign(text.begin() + 20 * i, text.begin() + 20 * i + 60 + 15 * i);
+      request.sampling.max_tokens = 40;
+      request.sampling.temperature = 0;
+      request.sampling.ignore_eos = true;
+    }
+    const auto engine = start_engine(config);
+    return engine == nullptr ? RunResult{} : run_requests(*engine, variant, requests);
+  };
+  constexpr const char* kPrefix = "flex(kv <= q or prompt; )";
+  const Variant alone{.name = "alone"};
+  Variant drafted{.num_draft_tokens = 3, .drafter = "draft_model", .steps_in_flight = 2};
+  drafted.batch = 6;
+  const RunResult plain = run(kPrefix, alone, 1);
+  ASSERT_EQ(plain.ids.size(), 6u);
+  EXPECT_EQ(count_differences(plain, run(kPrefix, drafted, 1), "drafted"), 0);
+  drafted.num_blocks = 16;
+  EXPECT_EQ(count_differences(plain, run(kPrefix, drafted, 1), "few blocks"), 0);
+  EXPECT_NE(run("flex(kv <= q; )", alone, 1).ids, plain.ids) << "no prompt sees itself";
+  if (!missing_devices(2).empty()) return;
+  EXPECT_EQ(count_differences(plain, run(kPrefix, drafted, 2), "two ranks"), 0);
 }
 
 TEST(FlexIdentity, APromptLongerThanAStepIsOneSentence) {

@@ -129,16 +129,15 @@ class Matrix(unittest.TestCase):
 
     def test_a_row_whose_attention_the_start_refuses_has_another(self):
         # As FLASHMLA where the plug-in was built without its source.
-        row = {"architecture": "Gemma2ForCausalLM",
-               "attention_backend": "flex(kv <= q or prompt; )"}
+        row = {"architecture": "DeepseekV3ForCausalLM", "attention_backend": "flex(kv <= q; )"}
         done = self.run_file([{"row": 5, **row}, row])
         self.assertEqual(done.returncode, 0, done.stderr)
         first, second = self.report()["cells"]
         self.assertEqual((first["status"], first["cell"]["attention_backend"],
                           first["cell"]["stands_in_for"]),
                          ("green reduced", "auto", row["attention_backend"]))
-        self.assertIn("attention portable (--flex-mask with 'prompt' is not built for models "
-                      "with sliding windows", first["evidence"])
+        self.assertIn("attention portable_mla (--attention-backend flex takes attention without "
+                      "latents", first["evidence"])
         self.assertEqual(second["status"], "unsupported")
         self.run_file([{"row": 5, **row}])
         self.assertEqual(self.report()["cells"], [first], "it ran again")

@@ -54,6 +54,38 @@ TEST(WholePrompts, AreWholeAfterPreemption) {
   )"));
 }
 
+// A prompt has its blocks of the windowed group for its step, whatever the window is; behind it
+// those free themselves that nobody sees.
+TEST(WholePrompts, HaveTheirBlocksUnderAWindow) {
+  SchedulerConfig config = whole(60);
+  config.num_window_blocks = 5;
+  config.window = 3;
+  EXPECT_EQ("", run(config, R"(
+    submit a prompt=8 max=30
+    submit b prompt=7 max=30 base=300
+    plan
+    span a tokens=8 samples first
+    plan
+    span a tokens=1 samples
+    done a=1
+    plan
+    span a tokens=1 samples
+    span b tokens=7 samples first
+  )"));
+}
+
+TEST(WholePrompts, LongerThanTheWindowedBlocksAreRefused) {
+  SchedulerConfig config = whole(60);
+  config.num_window_blocks = 4;
+  config.window = 3;
+  EXPECT_TRUE(Scheduler(config).check_fits(12, 30).ok());
+  const Status status = Scheduler(config).check_fits(13, 30);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("a prompt of 13"), std::string::npos) << status.message();
+  config.whole_prompts = false;
+  EXPECT_TRUE(Scheduler(config).check_fits(13, 30).ok());
+}
+
 TEST(WholePrompts, ThatFitNoStepAreRefused) {
   const Scheduler scheduler(whole(60));
   Sequence sequence;

@@ -6,7 +6,6 @@
 #include "attention/flex_choice.h"
 #include "base/log.h"
 #include "engine/start/start_parts.h"
-#include "model/model_parts.h"
 
 namespace foretoken {
 namespace {
@@ -55,14 +54,10 @@ Result<AttentionChoice> resolve_attention(const EngineConfig& config, const Devi
   return resolved;
 }
 
-Result<bool> wants_whole_prompts(const AttentionChoice& choice, const ModelConfig& model) {
+Result<bool> wants_whole_prompts(const AttentionChoice& choice) {
   if (!choice.has_expressions()) return false;
   FT_ASSIGN_OR_RETURN(const FlexProgram program, parse_flex(choice.mask, choice.score));
-  if (!program.sees_prompts) return false;
-  Combination parts = {.whole_prompts = true};
-  add_model(model, 0, 0, &parts);
-  FT_RETURN_IF_ERROR(compat(parts));
-  return true;
+  return program.sees_prompts;
 }
 
 }  // namespace foretoken

@@ -17,8 +17,7 @@ Result<AttentionChoice> resolve_attention(const EngineConfig& config, const Devi
                                           const ModelConfig& model);
 
 // Whether rows of a prompt see later ones by the choice's mask (FlexProgram::sees_prompts), so that
-// each prompt is computed in one step. InvalidArgument for expressions that are none, Unsupported
-// for models of which no step has a whole prompt.
-Result<bool> wants_whole_prompts(const AttentionChoice& choice, const ModelConfig& model);
+// each prompt is computed in one step. InvalidArgument for expressions that are none.
+Result<bool> wants_whole_prompts(const AttentionChoice& choice);
 
 }  // namespace foretoken

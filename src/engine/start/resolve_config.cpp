@@ -127,7 +127,7 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
-  FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention, model));
+  FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention));
   resolved.parts = parts_of(resolved, device, model);
   FT_ASSIGN_OR_RETURN(resolved.parts.attention,
                       find_attention_backend(resolved.attention.backend, device));
