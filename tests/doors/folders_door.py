@@ -93,6 +93,20 @@ class Folders(unittest.TestCase):
             with self.subTest(fields=fields):
                 self.loads(self.changed(**fields), same)
 
+    def test_bodies_of_models_that_embed(self):
+        """As e5-mistral is published: the class of the body, tensors without a prefix"""
+        folder = self.changed(architectures=["LlamaModel"], tie_word_embeddings=False)
+        data = (folder / "model.safetensors").read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:begin])
+        text = json.dumps({name.removeprefix("model."): one for name, one in header.items()}).encode()
+        text += b" " * (-len(text) % 8)
+        (folder / "model.safetensors").unlink()
+        (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data[begin:])
+        self.loads(folder)
+        self.assertIn("no output matrix", self.run_model(folder).stderr)
+        self.refused(self.changed(is_causal=False), "is_causal")
+
     def test_fields_that_cannot_be(self):
         """hf 45049, llama-factory 8166: what is wrong is named with its field or its shapes"""
         for part, fields in (("'rope_scaling' is \"linear\"", {"rope_scaling": "linear"}),

@@ -400,6 +400,15 @@ Status read_model_rope(const Json& json, const std::string& where, ModelConfig* 
   return {};
 }
 
+// Models that were trained to embed may see the tokens behind each, too.
+Status check_direction(const Json& config, const std::string& where) {
+  const auto found = config.find("is_causal");
+  if (found == config.end() || *found != false) return {};
+  return unsupported(where +
+                     ": attention to later tokens, 'is_causal' false, is not supported; use a "
+                     "model that reads text from left to right");
+}
+
 Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
                                   const Json& generation_json, const ConfigOptions& options,
                                   const std::string& where) {
@@ -456,12 +465,14 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
   FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
+  config = with_whole_class(model, std::move(config));
   config = with_mlx_weights(model, with_settled_head(model, std::move(config)));
   Json generation_config = Json::object();
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
   const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
+  FT_RETURN_IF_ERROR(check_direction(config, where));
   return parse_model_config(config, generation_config, options, where);
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "base/log.h"
@@ -70,6 +72,27 @@ std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_den
   return false;
 }
 
+// The class with an output matrix around a body that is a class of its own, as "Qwen2Model" and
+// "Gemma3TextModel"; null: the name is no body's, or that class is unknown.
+const Architecture* class_around(std::string name) {
+  if (find_architecture(name) != nullptr) return nullptr;
+  for (const std::string_view ending : {"Model", "Text"}) {
+    if (!name.ends_with(ending)) return nullptr;
+    name.resize(name.size() - ending.size());
+    const Architecture* found = find_architecture(name + "ForCausalLM");
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+// A model's files are read more than once.
+void warn_once(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(text).second) FT_LOG(warn, "{}", text);
+}
+
 // Null: none that is known.
 const Architecture* named_architecture(const Json& config) {
   const auto names = config.find("architectures");
@@ -79,6 +102,24 @@ const Architecture* named_architecture(const Json& config) {
 }
 
 }  // namespace
+
+Json with_whole_class(const ModelFiles& model, Json config) {
+  const auto names = config.find("architectures");
+  const bool is_named = !model.is_gguf() && names != config.end() && names->is_array() &&
+                        names->size() == 1 && (*names)[0].is_string();
+  const Architecture* whole = is_named ? class_around((*names)[0].get<std::string>()) : nullptr;
+  if (whole == nullptr) return config;
+  *names = Json::array({whole->name});
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  if (!files.ok() || shortest_name(files.value(), "lm_head.weight") != nullptr) return config;
+  warn_once(model.text() +
+            ": the files hold no output matrix, for which the embedding stands in; embeddings and "
+            "scores are the model's, texts are not");
+  const auto text = config.find("text_config");
+  if (text != config.end() && text->is_object()) (*text)[kField] = true;
+  config[kField] = true;
+  return config;
+}
 
 Json with_settled_head(const ModelFiles& model, Json config) {
   if (model.is_gguf()) return config;

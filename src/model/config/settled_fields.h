@@ -5,6 +5,11 @@
 
 namespace foretoken {
 
+// The fields of a folder's config.json whose class is a body, as "Qwen2Model" of models that embed,
+// with the class that has an output matrix around it. Where the files hold none, the embedding is
+// tied to it, with a warning. GGUF files and other classes are given back as they are.
+nlohmann::json with_whole_class(const ModelFiles& model, nlohmann::json config);
+
 // The fields of a folder's config.json with tie_word_embeddings as its weights tell where they are
 // in doubt, as transformers 5 reads them: files that have an output matrix other than the embedding
 // are of a model whose two are apart, and where a text_config denies what the fields around it say,

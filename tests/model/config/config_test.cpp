@@ -341,6 +341,12 @@ TEST(Config, Folders) {
   EXPECT_EQ(empty.status().code(), StatusCode::kNotFound);
   folder.write("config.json", llama().dump());
   EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids, std::vector<int32_t>{2});
+  Json both_ways = llama();
+  both_ways["is_causal"] = false;
+  folder.write("config.json", both_ways.dump());
+  EXPECT_NE(read_model_config(folder.path(), {}).status().message().find("'is_causal' false"),
+            std::string::npos);
+  folder.write("config.json", llama().dump());
   folder.write("generation_config.json", R"({"eos_token_id":[2,3]})");
   EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids,
             (std::vector<int32_t>{2, 3}));

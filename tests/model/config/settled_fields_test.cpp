@@ -68,5 +68,26 @@ TEST(SettledHead, FoldersWithoutWeightsAreLeftAlone) {
   EXPECT_EQ(with_settled_head(ModelFiles(folder.path()), tied), tied);
 }
 
+Json whole(const std::vector<TensorToWrite>& tensors, const std::string& name) {
+  const test::ScratchFolder folder;
+  FT_CHECK(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  const Json fields = {{"architectures", {name}}, {"tie_word_embeddings", false}};
+  return with_whole_class(ModelFiles(folder.path()), fields);
+}
+
+TEST(WholeClass, BodiesOfModelsThatEmbed) {
+  const TensorToWrite table = matrix_ending_with("embed_tokens.weight", 6);
+  const TensorToWrite head = matrix_ending_with("lm_head.weight", 7);
+  const Json tied = {{"architectures", {"Qwen2ForCausalLM"}}, {"tie_word_embeddings", true}};
+  const Json apart = {{"architectures", {"Qwen2ForCausalLM"}}, {"tie_word_embeddings", false}};
+  EXPECT_EQ(whole({table}, "Qwen2Model"), tied);
+  EXPECT_EQ(whole({table, head}, "Qwen2Model"), apart);
+  EXPECT_EQ(whole({table}, "Qwen2ForCausalLM"), apart);
+  EXPECT_EQ(whole({table}, "Gemma3TextModel")["architectures"][0], "Gemma3ForCausalLM");
+  for (const char* name : {"ChatGLMModel", "AquilaModel", "BertModel", "Model", ""}) {
+    EXPECT_EQ(whole({table}, name)["architectures"][0], name);
+  }
+}
+
 }  // namespace
 }  // namespace foretoken
