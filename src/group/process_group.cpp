@@ -73,7 +73,7 @@ Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
                       .parts = options.parts,
                       .engines_meet = options.engines_meet,
                       .front = front_side(options, plan_, i),
-                      .engines_at_front = plan_.num_engines,
+                      .own_engines = plan_.num_engines,
                       .start_time = options.start_time,
                       .heartbeat = {},
                       .stop_descriptor = start_.descriptor()};

@@ -33,7 +33,7 @@ std::vector<int> front_ranks(const JoinOptions& options, int leader) {
   const int each = options.layout.ranks_per_engine();
   std::vector<int> ranks;
   if (options.front == FrontSide::kFront) {
-    const int first_far = options.engines_at_front * each;
+    const int first_far = options.own_engines * each;
     for (int rank = first_far; rank < options.layout.num_ranks(); rank += each) {
       ranks.push_back(rank);
     }
@@ -90,6 +90,7 @@ Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
       .master_host = options.master_host.empty() ? "127.0.0.1" : options.master_host,
       .master_port = options.master_port,
       .parts = options.parts,
+      .own_engines = options.own_engines,
       .stop_descriptor = options.stop_descriptor,
       .deadline = Clock::now() + options.start_time};
   FT_ASSIGN_OR_RETURN(Rendezvous found, options.gathers

@@ -30,7 +30,7 @@ struct JoinOptions {
   // Whether the engines' layers meet: ranks at the same place of all engines are connected.
   bool engines_meet = true;
   FrontSide front = FrontSide::kNone;
-  int engines_at_front = 0;              // of kFront: so many first engines are its own process's
+  int own_engines = 0;  // of the one that gathers: so many first engines are its own process's
   std::chrono::seconds start_time{300};  // for all to come
   HeartbeatTimes heartbeat = {};
   int stop_descriptor = -1;  // readable: joining stops

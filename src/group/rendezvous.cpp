@@ -121,6 +121,11 @@ class Gathering {
     return found_.leader == 0 ? "rank 0" : describe(options_.layout, found_.leader);
   }
 
+  bool is_of_this_process(int rank) const {
+    const int each = options_.layout.ranks_per_engine();
+    return rank % each == 0 && rank / each < options_.own_engines;
+  }
+
   // True: a rank of the group; false: a stranger, gone again.
   Result<bool> greet(Socket socket) {
     set_rank_options(socket);
@@ -153,8 +158,11 @@ class Gathering {
           fmt::format("rank {} does not exist among {} ranks", hello.rank, size_));
     }
     const auto at = static_cast<std::size_t>(hello.rank);
-    const bool is_own = hello.rank == found_.leader;
-    if (is_own || found_.control[at].open()) {
+    const bool is_own = hello.rank == found_.leader || is_of_this_process(hello.rank);
+    const bool comes_from_here =
+        hello.pid == getpid() && hello.address.host_identity == host_identity();
+    const bool is_doubled = hello.rank == found_.leader || (is_own && !comes_from_here);
+    if (is_doubled || found_.control[at].open()) {
       return invalid_argument(fmt::format(
           "two processes say that they are rank {} (process {} and process {}); give each its own "
           "--node-rank, --data-parallel-start-rank or rank variable",

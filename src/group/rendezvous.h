@@ -15,7 +15,8 @@ struct RendezvousOptions {
   int rank = 0;             // bare_front: it is none
   std::string master_host;  // of the process that gathers the ranks
   int master_port = 0;
-  AgreedParts parts;  // what all must have alike; the first is the program's version
+  AgreedParts parts;    // what all must have alike; the first is the program's version
+  int own_engines = 0;  // whose first ranks are this process's: who else says so doubles them
   int stop_descriptor = -1;
   Clock::time_point deadline;
 };

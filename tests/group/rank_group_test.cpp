@@ -44,7 +44,7 @@ TEST(RankGroup, AFrontEndHasLinksToTheFirstRanksOfOtherProcesses) {
   const auto joined = join_all(6, [](int rank, JoinOptions& options) {
     options.layout = {.tp = 2, .dp = 3};
     options.engines_meet = false;
-    options.engines_at_front = 2;
+    options.own_engines = 2;
     options.front = rank == 0  ? FrontSide::kFront
                     : rank < 4 ? FrontSide::kBeside
                                : FrontSide::kBehind;

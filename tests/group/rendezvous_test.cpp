@@ -24,6 +24,15 @@ TEST(Rendezvous, ADoubledRankEndsItForAll) {
                   "two processes say that they are rank 1");
 }
 
+// The threads of this test are of the leader's process.
+TEST(Rendezvous, RanksOfTheLeadersProcessComeFromThere) {
+  const auto joined = join_all(2, [](int, JoinOptions& options) {
+    options.layout = {.dp = 2};
+    options.own_engines = 2;
+  });
+  for (const auto& one : joined) EXPECT_TRUE(one->ok()) << one->status().message();
+}
+
 TEST(Rendezvous, AnotherNumberOfRanksEndsItForAll) {
   expect_all_fail(join_all(2,
                            [](int i, JoinOptions& options) {
