@@ -332,6 +332,14 @@ class Infill(door.DoorCase):
         self.assertEqual("".join(e["choices"][0]["text"] for e in events), choice["text"])
         self.post("/v1/completions", {**body, "prompt": ["a", "b"]}, 400)
 
+    def test_mistrals_gap_is_the_same_in_the_form_of_a_chat(self):
+        body = {"prompt": "The cat", "suffix": " the house.", "max_tokens": 6, "temperature": 0}
+        answer = self.post("/v1/fim/completions", body).json
+        self.assertEqual(answer["choices"][0]["message"]["content"], self.infill()["content"])
+        events = self.post("/v1/fim/completions", {**body, "stream": True}).events
+        self.assertEqual("".join(e["choices"][0]["delta"]["content"] for e in events),
+                         answer["choices"][0]["message"]["content"])
+
     def test_other_files_come_first(self):
         answer = self.infill(input_extra=[{"filename": "a.py", "text": "x = 1\n"}])
         self.assertEqual(answer["prompt"],
