@@ -124,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                                          "padded-values", "scaled", "ends", "scaled-ends",
                                          "tied-ends", "look-up", "whole-ends", "whole-scaled-ends",
                                          "whole-tied", "whole-table", "fewer-rows", "tokens",
-                                         "tokens-apart", "tied-tokens", "activated"),
+                                         "tokens-apart", "tied-tokens", "activated",
+                                         "fewer-tokens"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

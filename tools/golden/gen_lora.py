@@ -84,10 +84,12 @@ CASES = {
                           trainable_token_indices={"embed_tokens": [7, 3], "lm_head": [9, 11, 450]})),
     "tied-tokens": ("architectures/gemma2", torch.float32,
                     dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[4, 90, 17])),
+    "fewer-tokens": ("tiny-llama", torch.float32,
+                     dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[7, 500, 3])),
     "activated": ("tiny-llama", torch.float32,
                   dict(r=4, lora_alpha=8, target_modules=SEVEN, alora_invocation_tokens=[5, 6, 7])),
 }
-ROWS = {"fewer-rows": 501}  # of the vocabulary, where it is not the model's
+ROWS = {"fewer-rows": 501, "fewer-tokens": 501}  # of the vocabulary, where it is not the model's
 
 
 def fill(model, scale, generator):

@@ -215,11 +215,13 @@ Status PeftConfig::read_tokens(const json& config) {
 }
 
 const std::vector<int32_t>* PeftConfig::trained_tokens(const std::string& module) const {
-  const auto found = std::ranges::find_if(trained_tokens_, [&](const auto& entry) {
-    return entry.first.empty() ? !ends_with_module(module, "lm_head")
-                               : ends_with_module(module, entry.first);
-  });
-  return found == trained_tokens_.end() ? nullptr : &found->second;
+  const auto found = std::ranges::find_if(
+      trained_tokens_, [&](const auto& entry) { return ends_with_module(module, entry.first); });
+  if (found != trained_tokens_.end()) return &found->second;
+  // PEFT writes rows of an output matrix that it does not name where that is tied to the embedding.
+  const bool is_other = !trained_tokens_.empty() && trained_tokens_.front().first.empty();
+  const bool is_tied = ends_with_module(module, "lm_head") && trained_tokens_.size() == 1;
+  return is_other || is_tied ? &trained_tokens_.front().second : nullptr;
 }
 
 std::vector<std::string> PeftConfig::saved_modules() const {

@@ -46,6 +46,8 @@ constexpr std::string_view kOriginal = "original_module.";
 // MonteCLoRA's, whose model is a plain one once it is trained.
 constexpr std::string_view kSampler = ".lora_monteclora_sampler.";
 constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
+// The matrix that such rows stand in, which PEFT saves where the vocabulary has another size.
+constexpr std::string_view kTokenBase = ".token_adapter.base_layer.weight";
 
 std::string why_not_applied(const std::string& name) {
   if (name.find("lora_magnitude_vector") != std::string::npos) {
@@ -116,7 +118,9 @@ bool note_matrix(const std::string& name, LoraAdapter* adapter) {
     adapter->tokens.push_back({name, plain_tensor_name(module), {}});
     return true;
   }
-  const std::string plain = plain_tensor_name(name);
+  const bool has_rows = name.ends_with(kTokenBase);
+  const std::string plain = plain_tensor_name(
+      has_rows ? name.substr(0, name.size() - kTokenBase.size()) + ".weight" : name);
   if (!is_base(plain)) return false;
   add_base(name, plain, &adapter->bases);
   return true;

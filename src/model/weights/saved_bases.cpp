@@ -74,44 +74,52 @@ bool is_table(const std::string& name) {
   return ending_of(name) != kHead && ending_of(name) != "embed_out.weight";
 }
 
-std::string matrix_shape(int64_t rows, int64_t columns) {
-  return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
-}
-
-Status check_tokens(const TensorView& rows, const LoraTokens& tokens, const TensorView& own) {
+Status check_tokens(const TensorView& rows, const LoraTokens& tokens, const WholeMatrix& whole) {
   const auto count = static_cast<int64_t>(tokens.ids.size());
-  if (rows.shape != std::vector<int64_t>{count, own.shape.back()}) {
+  if (rows.shape != std::vector<int64_t>{count, whole.columns}) {
     return invalid_argument(rows.file + ": tensor '" + tokens.tensor + "' has shape " +
-                            rows.shape_text() + ", but " + matrix_shape(count, own.shape.back()) +
-                            " is wanted for trainable_token_indices and the model");
+                            rows.shape_text() + ", but " + std::to_string(count) + " rows of " +
+                            std::to_string(whole.columns) +
+                            " are wanted by trainable_token_indices and the model");
   }
   for (const int32_t id : tokens.ids) {
-    if (id < own.shape[0]) continue;
+    if (id < whole.rows) continue;
     return invalid_argument(rows.file + ": the adapter changes token " + std::to_string(id) +
-                            " of '" + tokens.module + "', but the model has " +
-                            std::to_string(own.shape[0]) +
-                            ": its vocabulary was enlarged; merge the adapter into its model with "
-                            "PEFT's merge_and_unload() and load the result with its tokenizer");
+                            " of '" + tokens.module + "', which has " + std::to_string(whole.rows) +
+                            " rows: its vocabulary was enlarged; merge the adapter into its model "
+                            "with PEFT's merge_and_unload() and load the result with its "
+                            "tokenizer");
   }
-  return {};
+  return check_convertible(rows);
 }
 
-// The model's matrix with the rows of these ids in the place of its own.
-Result<WholeMatrix> with_rows(const TensorView& rows, const LoraTokens& tokens,
-                              const TensorView& own, DType dtype) {
-  FT_RETURN_IF_ERROR(check_convertible(rows));
-  FT_RETURN_IF_ERROR(check_convertible(own));
-  WholeMatrix whole{tokens.module, own.shape[0], own.shape[1], {}};
-  const size_t row_bytes = static_cast<size_t>(whole.columns) * dtype_size(dtype);
-  whole.values.resize(static_cast<size_t>(whole.rows) * row_bytes);
-  FT_RETURN_IF_ERROR(convert_tensor(own, dtype, whole.values.data()));
+// The adapter's own matrix of that name; the model's, where it has none. Null: neither has.
+Result<WholeMatrix*> whole_of(const std::string& module, const Checkpoint& model,
+                              LoraAdapter* adapter) {
+  const auto known = std::ranges::find_if(adapter->wholes, [&](const WholeMatrix& whole) {
+    return ending_of(whole.module + ".weight") == ending_of(module + ".weight");
+  });
+  if (known != adapter->wholes.end()) return &*known;
+  const TensorView* own = find_own(model, module + ".weight");
+  if (own == nullptr || own->shape.size() != 2) return nullptr;
+  FT_RETURN_IF_ERROR(check_convertible(*own));
+  WholeMatrix whole{module, own->shape[0], own->shape[1], {}};
+  whole.values.resize(static_cast<size_t>(whole.rows * whole.columns) * dtype_size(adapter->dtype));
+  FT_RETURN_IF_ERROR(convert_tensor(*own, adapter->dtype, whole.values.data()));
+  return &adapter->wholes.emplace_back(std::move(whole));
+}
+
+// Puts the rows of these ids in the place of the matrix's own.
+Status put_rows(const TensorView& rows, const LoraTokens& tokens, DType dtype, WholeMatrix* whole) {
+  FT_RETURN_IF_ERROR(check_tokens(rows, tokens, *whole));
+  const size_t row_bytes = static_cast<size_t>(whole->columns) * dtype_size(dtype);
   std::vector<std::byte> raw;
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
-    std::byte* to = whole.values.data() + static_cast<size_t>(tokens.ids[i]) * row_bytes;
-    FT_RETURN_IF_ERROR(read_elements(rows, static_cast<int64_t>(i) * whole.columns, whole.columns,
+    std::byte* to = whole->values.data() + static_cast<size_t>(tokens.ids[i]) * row_bytes;
+    FT_RETURN_IF_ERROR(read_elements(rows, static_cast<int64_t>(i) * whole->columns, whole->columns,
                                      dtype, to, raw));
   }
-  return whole;
+  return {};
 }
 
 }  // namespace
@@ -123,20 +131,20 @@ Status read_token_rows(const std::string& folder, const ModelFiles& model, LoraA
   const bool has_head = std::ranges::any_of(adapter->tokens, [](const LoraTokens& tokens) {
     return !is_table(tokens.module + ".weight");
   });
+  const bool head_follows = !has_head && is_tied(checkpoint);
   for (const LoraTokens& tokens : adapter->tokens) {
     const TensorView& rows = file.tensors().at(tokens.tensor);
-    const TensorView* own = find_own(checkpoint, tokens.module + ".weight");
-    if (own == nullptr || own->shape.size() != 2) {
-      return unsupported(file.path + ": tensor '" + tokens.tensor +
-                         "' holds rows of a matrix that the model has not; the adapter was "
-                         "trained on another model");
+    std::vector<std::string> modules = {tokens.module};
+    if (head_follows) modules.emplace_back("lm_head");
+    for (const std::string& module : modules) {
+      FT_ASSIGN_OR_RETURN(WholeMatrix * whole, whole_of(module, checkpoint, adapter));
+      if (whole == nullptr) {
+        return unsupported(file.path + ": tensor '" + tokens.tensor +
+                           "' holds rows of a matrix that the model has not; the adapter was "
+                           "trained on another model");
+      }
+      FT_RETURN_IF_ERROR(put_rows(rows, tokens, adapter->dtype, whole));
     }
-    FT_RETURN_IF_ERROR(check_tokens(rows, tokens, *own));
-    FT_ASSIGN_OR_RETURN(WholeMatrix whole, with_rows(rows, tokens, *own, adapter->dtype));
-    adapter->wholes.push_back(std::move(whole));
-    if (has_head || !is_tied(checkpoint)) continue;
-    adapter->wholes.push_back(adapter->wholes.back());
-    adapter->wholes.back().module = "lm_head";
   }
   return {};
 }

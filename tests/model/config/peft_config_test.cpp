@@ -111,10 +111,12 @@ TEST(PeftConfig, TokensThatWereTrainedAreThoseOfTheirModule) {
   EXPECT_TRUE(list.trains_tokens());
   ASSERT_NE(list.trained_tokens(table), nullptr);
   EXPECT_EQ(*list.trained_tokens(table), ids);
-  EXPECT_EQ(list.trained_tokens(head), nullptr);
+  EXPECT_EQ(*list.trained_tokens(head), ids) << "tied";
   const PeftConfig named = config_with({{"trainable_token_indices", {{"lm_head", ids}}}});
   EXPECT_EQ(named.trained_tokens(table), nullptr);
   EXPECT_EQ(*named.trained_tokens(head), ids);
+  const PeftConfig tied = config_with({{"trainable_token_indices", {{"embed_tokens", ids}}}});
+  EXPECT_EQ(*tied.trained_tokens(head), ids);
   EXPECT_EQ(config_with({{"alora_invocation_tokens", ids}}).invocation(), ids);
   EXPECT_TRUE(config_with({}).invocation().empty());
 }

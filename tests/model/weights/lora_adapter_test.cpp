@@ -267,6 +267,12 @@ TEST_F(LoraAdapterFolder, RowsOfTokensAreNamedWithTheirIds) {
   EXPECT_EQ(adapter.value().tokens[0].module, "model.embed_tokens");
   EXPECT_EQ(adapter.value().tokens[0].ids, (std::vector{4, 1}));
   EXPECT_EQ(adapter.value().invocation, std::vector{9});
+  std::vector<TensorToWrite> resized = tensors;
+  resized.push_back(
+      tensor("base_model.model.model.embed_tokens.token_adapter.base_layer.weight", {7, 3}));
+  write({{"trainable_token_indices", {4, 1}}}, resized);
+  ASSERT_EQ(read().value().bases.size(), 1u);
+  EXPECT_EQ(read().value().bases[0].name, "model.embed_tokens.weight");
   write({}, tensors);
   expect_error(StatusCode::kInvalidArgument, "rows of 'model.embed_tokens'");
   write({{"trainable_token_indices", {4, 1}}}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});

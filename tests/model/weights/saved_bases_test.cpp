@@ -154,6 +154,16 @@ TEST_F(SavedBases, RowsOfTokensStandInTheModelsMatrices) {
   LoraAdapter apart = read({table, matrix("lm_head.weight", FileDType::kBF16, usual)}, "[4, 1]");
   ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &apart).ok());
   EXPECT_EQ(apart.wholes.size(), 1u);
+  // A matrix of the adapter's own, as PEFT saves it where the vocabulary was cut.
+  LoraAdapter cut = read({table}, "[4, 1]");
+  const size_t row_bytes = kBaseCols * sizeof(float);
+  cut.wholes.push_back({"model.embed_tokens", 5, kBaseCols, std::vector<std::byte>(5 * row_bytes)});
+  ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &cut).ok());
+  ASSERT_EQ(cut.wholes.size(), 2u);
+  EXPECT_EQ(std::memcmp(cut.wholes[0].values.data() + 4 * row_bytes,
+                        tied.wholes[0].values.data() + 4 * row_bytes, row_bytes),
+            0);
+  EXPECT_EQ(cut.wholes[0].values[0], std::byte{0});
   for (const auto& [ids, part] : {std::pair{"[4, 6]", "token 6"}, std::pair{"[4]", "has shape"}}) {
     LoraAdapter wrong = read({table}, ids);
     const Status status = read_token_rows(adapter_.path(), model_.path(), &wrong);
