@@ -301,6 +301,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   read_layer_types(file, std::string(architecture->name), config);
   if (architecture->complete != nullptr) architecture->complete(config);
   if (architecture->read != nullptr) FT_RETURN_IF_ERROR(architecture->read(file, config));
+  if (!reads_modules(*architecture)) config.erase("num_nextn_predict_layers");
   if (config["num_key_value_heads"].is_array()) {
     return unsupported(file.path() + ": layers differ in '" + fields.prefix() +
                        "attention.head_count_kv'; use the model's Hugging Face folder instead");

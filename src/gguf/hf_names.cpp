@@ -108,16 +108,26 @@ std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
   return name ? name : name_of_expert(architecture, gguf_name);
 }
 
+int64_t layer_of_tensor(std::string_view gguf_name) {
+  if (!gguf_name.starts_with(kLayer)) return -1;
+  const std::string_view rest = gguf_name.substr(kLayer.size());
+  const char* end = rest.data() + rest.size();
+  int64_t layer = 0;
+  const auto number = std::from_chars(rest.data(), end, layer);
+  return number.ec == std::errc() && number.ptr != end && *number.ptr == '.' ? layer : -1;
+}
+
+bool reads_modules(const GgufArchitecture& architecture) {
+  return !architecture.modules.empty() ||
+         find_name(architecture.tensors, &GgufName::gguf, "nextn.eh_proj") != nullptr;
+}
+
 std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name, int64_t num_layers) {
   auto usual = hf_tensor_name(architecture, gguf_name);
-  if (architecture.modules.empty() || !gguf_name.starts_with(kLayer)) return usual;
-  const std::string_view rest = gguf_name.substr(kLayer.size());
-  int64_t layer = 0;
-  const auto number = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-  const auto dot = static_cast<size_t>(number.ptr - rest.data());
-  if (number.ec != std::errc() || layer < num_layers || dot == rest.size()) return usual;
-  const std::string_view part = rest.substr(dot + 1);
+  const int64_t layer = layer_of_tensor(gguf_name);
+  if (architecture.modules.empty() || layer < num_layers) return usual;
+  const std::string_view part = gguf_name.substr(gguf_name.find('.', kLayer.size()) + 1);
   if (const GgufName* end = find_name(architecture.module_ends, &GgufName::gguf, part)) {
     return std::string(end->hf);
   }

@@ -75,6 +75,12 @@ std::span<const GgufArchitecture> gguf_architectures();
 std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name);
 
+// The number of the layer that a tensor is of; -1: of none.
+int64_t layer_of_tensor(std::string_view gguf_name);
+
+// Whether the names of draft modules are known; those of others are left out.
+bool reads_modules(const GgufArchitecture& architecture);
+
 // The same in a file of a model of so many layers, behind which its draft modules stand.
 std::optional<std::string> hf_tensor_name(const GgufArchitecture& architecture,
                                           std::string_view gguf_name, int64_t num_layers);

@@ -60,6 +60,16 @@ TEST(LinearArchitectures, ModulesStandBehindTheLayers) {
             "model.layers.48.self_attn.q_proj.weight");
 }
 
+TEST(LinearArchitectures, LayersOfModulesAreToldByTheirNumbers) {
+  EXPECT_EQ(layer_of_tensor("blk.48.nextn.eh_proj.weight"), 48);
+  EXPECT_EQ(layer_of_tensor("blk.0.ssm_a"), 0);
+  EXPECT_EQ(layer_of_tensor("output_norm.weight"), -1);
+  EXPECT_EQ(layer_of_tensor("blk.x.attn_q.weight"), -1);
+  EXPECT_EQ(layer_of_tensor("blk.7"), -1);
+  EXPECT_TRUE(reads_modules(linear("qwen35")));
+  EXPECT_FALSE(reads_modules(linear("kimi-linear")));
+}
+
 TEST(LinearArchitectures, KimiLinearsOwnNames) {
   for (const auto& [theirs, ours] :
        {std::pair("blk.0.ssm_conv1d_q.weight", "model.layers.0.self_attn.q_conv1d.weight"),

@@ -30,6 +30,14 @@ TensorView rows_of(const TensorView& whole, int64_t first, int64_t count) {
   return part;
 }
 
+// Layers of draft modules behind the model's, where these are not read.
+Result<int64_t> num_left_out(const GgufFile& file, const GgufArchitecture& architecture) {
+  if (reads_modules(architecture)) return 0;
+  FT_ASSIGN_OR_RETURN(const auto modules,
+                      file.integer(std::string(architecture.name) + ".nextn_predict_layers"));
+  return modules.value_or(0);
+}
+
 }  // namespace
 
 // Of bitnet.cpp's ternary matrices, which have one scale behind all rows.
@@ -80,8 +88,11 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(architecture_, gguf_architecture(*gguf_));
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, gguf_model_config(*gguf_));
   const auto num_layers = config["num_hidden_layers"].get<int64_t>();
+  FT_ASSIGN_OR_RETURN(const int64_t behind, num_left_out(*gguf_, *architecture_));
   for (const auto& [name, tensor] : gguf_->tensors()) {
     if (is_config_tensor(*architecture_, name) || is_media_tensor(name)) continue;
+    const int64_t layer = layer_of_tensor(name);
+    if (layer >= num_layers && layer < num_layers + behind) continue;
     const std::string hf_name = hf_tensor_name(*architecture_, name, num_layers).value_or(name);
     FT_ASSIGN_OR_RETURN(auto view, scaled_gguf_view(tensor));
     if (architecture_->joins_projections && hf_name.ends_with(kJoined)) {
