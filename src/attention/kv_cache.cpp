@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "device/small_front.h"
-#include "kernels/latent/compressed_entry.h"
+#include "kernels/latent/compress_rows.h"
 
 namespace foretoken {
 namespace {
@@ -25,7 +25,8 @@ int64_t bytes_of_one_part(const KvGroupSpec& spec, int32_t layer, int32_t block_
 
 // Of one layer that keeps such rows.
 int64_t bytes_of_rows(const KvGroupSpec& spec, const KvRowsSpec& rows, int32_t block_size) {
-  const int64_t count = (block_size + rows.positions - 1) / rows.positions;
+  const int32_t sharing = rows.rope_dim > 0 ? spec.context_size : 1;
+  const int64_t count = entries_of_block(block_size, rows.positions, sharing);
   const KvFormat format = rows.rope_dim > 0 ? spec.format : KvFormat::kPlain;
   return count * EntryForm{format, spec.dtype, rows.dim, rows.rope_dim}.bytes();
 }

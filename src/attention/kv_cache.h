@@ -35,8 +35,8 @@ struct KvGroupSpec {
   // As of KvLayer; blocks and their size count the positions of all ranks.
   int32_t context_size = 1;
   int32_t context_rank = 0;
-  // Keys of indexers, in whatever format the others are, and compressed entries of up to two
-  // lengths (compress_rows.h); of all positions, whichever ranks share them.
+  // Keys of indexers, in whatever format the others are, of all positions, whichever ranks share
+  // them; and compressed entries of up to two lengths (compress_rows.h), which these share, too.
   KvRowsSpec index = {};
   std::array<KvRowsSpec, 2> compressed = {};
   int32_t rope_dim = 0;  // of entries of compressed_entry.h; 0: they are as KvLayer says

@@ -2,21 +2,13 @@
 
 #include "compat/rules.h"
 
-// Compressed entries, of many positions each, and chosen blocks, of which ranks have equal parts,
-// where ranks share positions; KV blocks in host memory.
+// Chosen blocks, of which ranks have equal parts, where ranks share positions; KV blocks in host
+// memory.
 
 namespace foretoken {
 namespace {
 
 const CompatRule kPositionRules[] = {
-    {"compressed entries, `--decode-context-parallel-size`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.compressed && c.num_context_ranks > 1; },
-     [](const Combination& c) {
-       return "--decode-context-parallel-size " + std::to_string(*c.num_context_ranks) +
-              " is not built for compressed entries of positions; leave it out";
-     },
-     {.compressed = true, .num_ranks = 2, .num_context_ranks = 2}},
     {"blocks that an indexer chooses, `--decode-context-parallel-size`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {

@@ -57,6 +57,13 @@ TEST(KvCache, EntriesWhoseEndsTurnTakeTheBytesOfTheirCodes) {
   spec.compressed[0] = {512, 4, 1, 64};
   EXPECT_EQ(group_entry_bytes(spec), 592);
   EXPECT_EQ(kv_bytes_per_block(spec, 16), 2 * 16 * 592 + 4 * 128 * 2 + 4 * 592);
+  spec.context_size = 2;
+  EXPECT_EQ(kv_bytes_per_block(spec, 32), 2 * 16 * 592 + 8 * 128 * 2 + 4 * 592)
+      << "ranks that share positions have all keys and their entries";
+  spec.compressed[0].positions = 64;
+  EXPECT_EQ(kv_bytes_per_block(spec, 32), 2 * 16 * 592 + 8 * 128 * 2 + 592);
+  spec.compressed[0].positions = 4;
+  spec.context_size = 1;
   const auto made = KvCache::create(*test_device(), spec, 5, 16);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const auto* entries = static_cast<const char*>(made.value()->compressed(0, 0));

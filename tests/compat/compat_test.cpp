@@ -155,8 +155,6 @@ const Refusal kRefusals[] = {
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
     {{.expressions = true, .chooses_blocks = true},
      {"--flex-mask and --flex-score", "an indexer chooses", "out"}},
-    {{.compressed = true, .num_ranks = 2, .num_context_ranks = 2},
-     {"--decode-context-parallel-size 2", "compressed entries", "leave it out"}},
 };
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
@@ -235,6 +233,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
   EXPECT_TRUE(compat({.whole_prompts = true, .has_windows = true}).ok());
+  EXPECT_TRUE(compat({.compressed = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.expressions = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.named_method = "awq", .files_method = "awq"}).ok());
   EXPECT_TRUE(compat({.named_method = "awq"}).ok()) << "of files that nobody has read";

@@ -8,9 +8,16 @@
 namespace foretoken {
 
 void attend_compressed(Queue& queue, const AttendCompressedArgs& args) {
-  FT_CHECK(args.counts != nullptr && args.q != nullptr && args.out != nullptr);
+  FT_CHECK(args.counts != nullptr && args.q != nullptr);
+  FT_CHECK((args.out != nullptr) != (args.states != nullptr));
+  FT_CHECK((args.sinks != nullptr) == (args.states == nullptr));
+  FT_CHECK(args.context_size > 0 && args.context_rank >= 0);
+  FT_CHECK(args.context_rank < args.context_size);
+  FT_CHECK(args.states == nullptr ? args.context_size == 1
+                                  : args.part_heads > 0 && args.num_heads % args.part_heads == 0);
+  FT_CHECK((args.chosen_last != nullptr) == (args.chosen != nullptr && args.context_size > 1));
   FT_CHECK(args.positions != nullptr && args.row_slot != nullptr && args.kv != nullptr);
-  FT_CHECK(args.window_tables != nullptr && args.sinks != nullptr && args.inv_freq != nullptr);
+  FT_CHECK(args.window_tables != nullptr && args.inv_freq != nullptr);
   FT_CHECK(args.max_blocks > 0 && args.block_size > 0 && args.max_rows > 0);
   FT_CHECK(args.num_heads > 0 && args.window > 0 && args.ratio >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.ratio == 0 || args.entries != nullptr);
@@ -32,9 +39,11 @@ struct Costs<AttendCompressedArgs> {
   static OpCost cost(const AttendCompressedArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     int64_t seen = 0;
-    for (int64_t row = 0; row < rows; ++row) {
+    AttendCompressedArgs shared = a;
+    shared.chosen_last = nullptr;  // about as many as of the other ranks
+    for (int32_t row = 0; row < rows; ++row) {
       const CompressedSight sight =
-          compressed_sight(a, live.positions.at(static_cast<size_t>(row)));
+          compressed_sight(shared, row, live.positions.at(static_cast<size_t>(row)));
       seen += sight.num_window + sight.num_entries;
     }
     const int64_t width = int64_t{a.num_heads} * a.head_dim;

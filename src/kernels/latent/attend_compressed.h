@@ -4,6 +4,7 @@
 #include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "kernels/attention/attention.h"
 #include "kernels/latent/compress_rows.h"
 #include "kernels/latent/compressed_entry.h"
 #include "kernels/op.h"
@@ -20,6 +21,9 @@ namespace foretoken {
 // Scores are scale * (q . entry), and exp(sinks[h]) is added to the sum that divides. Softmax and
 // sums are in float, in the order of what is said here, whatever rows are beside. What comes out
 // turns back: its last rope_dim elements as TurnTailsArgs says, by -(p + position_shift).
+// Where ranks share the positions, a row sees those of the entries that this one has: of positions
+// as KvLayer says, of compressed ones as CompressRowsArgs. The op then leaves `states` for
+// merge_partials, which knows the sinks; nothing turns back.
 struct AttendCompressedArgs {
   static constexpr Op kOp = Op::kAttendCompressed;
   const StepCounts* counts;
@@ -35,7 +39,7 @@ struct AttendCompressedArgs {
   const float* sinks;            // [num_heads]
   const float* inv_freq;         // [rope_dim / 2]
   int32_t max_blocks;
-  int32_t block_size;
+  int32_t block_size;  // of this rank's positions
   int32_t max_rows;
   int32_t num_heads;
   int32_t head_dim;  // a multiple of kCompressedStep, at most kMaxCompressedDim
@@ -49,24 +53,50 @@ struct AttendCompressedArgs {
   int32_t kv_begin = 0;
   int32_t position_shift = 0;
   KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, of both kinds of entries
+  // Of several ranks. `chosen` has this one's then, as many as ChooseEntriesArgs::last says.
+  int32_t context_size = 1;
+  int32_t context_rank = 0;
+  const int32_t* chosen_last = nullptr;  // [max_rows]
+  float* states = nullptr;               // as of AttentionArgs, instead of `out` and sinks
+  int32_t part_heads = 0;
 };
+
+// Where the state of a row and head goes.
+FT_HD inline float* compressed_state(const AttendCompressedArgs& a, int64_t row, int32_t head) {
+  const int64_t index = (head / a.part_heads * int64_t{a.max_rows} + row) * a.part_heads;
+  return a.states + (index + head % a.part_heads) * attention_state_size(a.head_dim);
+}
 
 FT_HD inline EntryForm entry_form(const AttendCompressedArgs& a) {
   return {a.format, a.dtype, a.head_dim, a.rope_dim};
 }
 
-// What the row at a position sees, as one list: the window, then compressed entries.
+// What a row sees, as one list: the window, then compressed entries.
 struct CompressedSight {
-  int32_t first;       // position of the window
-  int32_t num_window;  // positions
+  int32_t first;       // entry of the window; a position, where this rank has all
+  int32_t num_window;  // entries
   int32_t num_entries;
 };
 
-FT_HD inline CompressedSight compressed_sight(const AttendCompressedArgs& a, int32_t position) {
+// How many of the positions or compressed entries before this number are this rank's.
+FT_HD inline int32_t own_before(const AttendCompressedArgs& a, int32_t number) {
+  return (number - a.context_rank + a.context_size - 1) / a.context_size;
+}
+
+// Of compressed entries, those that are chosen, or all that are closed at the position.
+FT_HD inline int32_t num_seen_entries(const AttendCompressedArgs& a, int32_t row,
+                                      int32_t position) {
+  if (a.ratio == 0) return 0;
+  if (a.chosen_last != nullptr) return own_before(a, a.chosen_last[row] + 1);
+  const int32_t closed = (position + 1) / a.ratio;
+  return own_before(a, a.chosen != nullptr && closed > a.top ? a.top : closed);
+}
+
+FT_HD inline CompressedSight compressed_sight(const AttendCompressedArgs& a, int32_t row,
+                                              int32_t position) {
   const int32_t first = position + 1 > a.window + a.kv_begin ? position + 1 - a.window : a.kv_begin;
-  const int32_t seen = position + 1 > first ? position + 1 - first : 0;
-  const int32_t closed = a.ratio > 0 ? (position + 1) / a.ratio : 0;
-  return {first, seen, a.chosen != nullptr && closed > a.top ? a.top : closed};
+  const int32_t begin = own_before(a, first), end = own_before(a, position + 1);
+  return {begin, end > begin ? end - begin : 0, num_seen_entries(a, row, position)};
 }
 
 // Entry i of that list, counted in `kv` for i < num_window and in `entries` for others.
@@ -74,15 +104,17 @@ FT_HD inline int64_t seen_entry(const AttendCompressedArgs& a, const CompressedS
                                 int32_t row, int32_t i) {
   const int64_t table = int64_t{a.row_slot[row]} * a.max_blocks;
   if (i < sight.num_window) {
-    const int32_t position = sight.first + i;
-    const int64_t block = a.window_tables[table + position / a.block_size];
-    return block * a.block_size + position % a.block_size;
+    const int32_t entry = sight.first + i;
+    const int64_t block = a.window_tables[table + entry / a.block_size];
+    return block * a.block_size + entry % a.block_size;
   }
-  const int32_t number = i - sight.num_window;
-  if (a.chosen != nullptr) return a.chosen[int64_t{row} * a.top + number];
+  const int32_t own = i - sight.num_window;
+  if (a.chosen != nullptr) return a.chosen[int64_t{row} * a.top + own];
+  const int32_t number = own * a.context_size + a.context_rank;
   const int32_t end = (number + 1) * a.ratio - 1;  // the window's last position
-  const int64_t block = a.block_tables[table + end / a.block_size];
-  return compressed_entry(block * a.block_size + end % a.block_size, a.block_size, a.ratio);
+  const int32_t positions = a.block_size * a.context_size;
+  const int64_t block = a.block_tables[table + end / positions];
+  return compressed_entry(block * positions + end % positions, positions, a.ratio, a.context_size);
 }
 
 void attend_compressed(Queue& queue, const AttendCompressedArgs& args);

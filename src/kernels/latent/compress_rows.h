@@ -21,7 +21,8 @@ namespace foretoken {
 // 2. entry becomes entry / sqrt(mean(entry^2) + norm_eps) * norm;
 // 3. its last rope_dim elements turn as TurnTailsArgs says, by the window's first position;
 // 4. it goes to `entries`, which have ceil(block_size / ratio) of a block of the sequence: to place
-//    (slot % block_size) / ratio of the block that the row's KV slot lies in.
+//    (slot % block_size) / ratio of the block that the row's KV slot lies in. Where ranks share the
+//    positions, entry number n is of rank n % context_size, and places are divided by the ranks.
 // Rows of one sequence lie side by side at consecutive positions, the first at any position that
 // its rows have reached or at an earlier one. Inputs of positions before it come from `history`:
 // those of position q are row q % history_rows of the slot. The op leaves its own rows there, of
@@ -56,6 +57,8 @@ struct CompressRowsArgs {
   float norm_eps;
   DType dtype;                         // kF32 or kBF16
   KvFormat format = KvFormat::kPlain;  // kPlain or kFp8
+  int32_t context_size = 1;            // as of KvLayer; block_size is of all ranks
+  int32_t context_rank = 0;
 };
 
 FT_HD inline EntryForm entry_form(const CompressRowsArgs& a) {
@@ -73,13 +76,19 @@ FT_HD inline int32_t compressed_width(const CompressRowsArgs& a) {
 FT_HD inline int32_t compressed_span(const CompressRowsArgs& a) {
   return a.overlaps != 0 ? 2 * a.ratio : a.ratio;
 }
-// Entries of a block.
-FT_HD constexpr int32_t entries_of_block(int32_t block_size, int32_t ratio) {
-  return (block_size + ratio - 1) / ratio;
+// Entries of a block, of each of the ranks that share it.
+FT_HD constexpr int32_t entries_of_block(int32_t block_size, int32_t ratio, int32_t num_ranks = 1) {
+  return ((block_size + ratio - 1) / ratio + num_ranks - 1) / num_ranks;
 }
-// Of the window that ends at a KV slot.
-FT_HD constexpr int64_t compressed_entry(int64_t slot, int32_t block_size, int32_t ratio) {
-  return slot / block_size * entries_of_block(block_size, ratio) + slot % block_size / ratio;
+// Of the window that ends at a KV slot, on its rank.
+FT_HD constexpr int64_t compressed_entry(int64_t slot, int32_t block_size, int32_t ratio,
+                                         int32_t num_ranks = 1) {
+  return slot / block_size * entries_of_block(block_size, ratio, num_ranks) +
+         slot % block_size / ratio / num_ranks;
+}
+// Whether the row at a position makes an entry that this rank keeps.
+FT_HD inline bool makes_entry(const CompressRowsArgs& a, int32_t position) {
+  return (position + 1) % a.ratio == 0 && position / a.ratio % a.context_size == a.context_rank;
 }
 
 void compress_rows(Queue& queue, const CompressRowsArgs& args);

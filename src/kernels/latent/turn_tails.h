@@ -15,8 +15,9 @@ namespace foretoken {
 //    given;
 // 2. its last rope_dim elements turn in pairs that lie side by side: of pair i, by the angle
 //    (position + position_shift) * inv_freq[i], (a, b) becomes (a cos - b sin, b cos + a sin), with
-//    both factors times `scaling`;
-// 3. it goes to the row's place in `out`, or to the entry that `entry_slot` says.
+//    both factors times `scaling`; or by that angle back;
+// 3. it goes to the row's place in `out`, or to the entry that `entry_slot` says, if this rank has
+//    it.
 struct TurnTailsArgs {
   static constexpr Op kOp = Op::kTurnTails;
   const StepCounts* counts;
@@ -36,7 +37,15 @@ struct TurnTailsArgs {
   DType dtype;       // kF32 or kBF16
   int32_t position_shift = 0;
   KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, the latter with entry_slot
+  int32_t context_size = 1;            // as of KvLayer
+  int32_t context_rank = 0;
+  bool back = false;
 };
+
+// Whether the row's head goes anywhere.
+FT_HD inline bool keeps_tail(const TurnTailsArgs& a, int64_t row) {
+  return a.entry_slot == nullptr || a.entry_slot[row] % a.context_size == a.context_rank;
+}
 
 FT_HD inline EntryForm entry_form(const TurnTailsArgs& a) {
   return {a.format, a.dtype, a.head_dim, a.rope_dim};

@@ -139,7 +139,9 @@ TEST_P(CompressedEntries, CodesOfEntriesKeepTextsWhoeverDrafts) {
 INSTANTIATE_TEST_SUITE_P(All, CompressedEntries,
                          testing::Values(Layout{}, Layout{.tp = 2, .ep = true}, Layout{.pp = 2},
                                          Layout{.pp = 3}, Layout{.dp = 2, .ep = true},
-                                         Layout{.tp = 2, .pp = 2, .ep = true}, Layout{.dbo = true}),
+                                         Layout{.tp = 2, .pp = 2, .ep = true}, Layout{.dbo = true},
+                                         Layout{.tp = 2, .ep = true, .dcp = 2},
+                                         Layout{.tp = 2, .pp = 2, .ep = true, .dcp = 2}),
                          [](const auto& test) {
                            std::string name = test.param.name();
                            std::replace(name.begin(), name.end(), ' ', '_');

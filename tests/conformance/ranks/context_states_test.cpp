@@ -131,16 +131,5 @@ INSTANTIATE_TEST_SUITE_P(
                     StatesCase{"bamba", {.tp = 2, .dcp = 2}, R"({"num_key_value_heads": 1})"}),
     [](const auto& test) { return std::string(test.param.model); });
 
-TEST(ContextRefusals, CompressedEntriesAreNotShared) {
-  const test::GoldenCase golden = test::golden_cases({"deepseek_v4"}).front();
-  EngineConfig config = config_of({}, golden.folder);
-  config.max_model_len = golden.max_model_len;
-  config.skip_tokenizer_init = true;
-  Layout{.tp = 2, .ep = true, .dcp = 2}.apply(config);
-  std::unique_ptr<Engine> engine;
-  const std::string message = make_engine(config, &engine).message();
-  EXPECT_NE(message.find("is not built for compressed entries"), std::string::npos) << message;
-}
-
 }  // namespace
 }  // namespace foretoken

@@ -35,8 +35,7 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
         "| blocks that an indexer chooses | yes | yes | yes | yes | yes | no |",
         "| states of sequences | yes | yes | yes | yes | yes | yes | yes |",
         "| states of a draft model | yes | yes | yes | yes | yes | yes | no |",
-        "| compressed entries | yes | yes | no | yes | yes | yes | yes |",
-        "- --decode-context-parallel-size 2 is not built for compressed entries",
+        "| compressed entries | yes | yes | yes | yes | yes | yes | yes |",
         "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }

@@ -176,6 +176,126 @@ TEST_P(AttendCompressedTest, RowsReadTheirWindowAndTheEntriesBehindIt) {
   expect_marked(raw, size_t(rows * kSeenHeads * dim) * dtype_size(dtype));
 }
 
+// Of two ranks, which have every second entry each, and what both leave.
+class SharedEntriesTest : public AttendCompressedTest {
+ protected:
+  static constexpr int kRanks = 2, kRows = 4, kMaxBlocks = 13;
+
+  static int table_block(int slot, int index) { return ((slot * kMaxBlocks + index) * 5 + 1) % 24; }
+  // Of `each` entries of a block those of a rank; a single one is on both.
+  static std::vector<uint8_t> dealt(const std::vector<uint8_t>& all, int each, int rank) {
+    const auto bytes =
+        static_cast<size_t>(EntryForm{GetParam().format, GetParam().dtype, dim(), rope()}.bytes());
+    std::vector<uint8_t> own;
+    for (size_t entry = 0; entry * bytes < all.size(); ++entry) {
+      const int place = static_cast<int>(entry) % each;
+      if (each > 1 && place % kRanks != rank) continue;
+      const auto from = all.begin() + static_cast<ptrdiff_t>(entry * bytes);
+      own.insert(own.end(), from, from + static_cast<ptrdiff_t>(bytes));
+    }
+    return own;
+  }
+  // rank < 0: one has all.
+  AttendCompressedArgs args_of(int rank) {
+    const auto [ratio, chooses, dtype, kv_begin, dim, window, format] = GetParam();
+    const int ranks = rank < 0 ? 1 : kRanks, own = std::max(rank, 0);
+    const int each = ratio > 0 ? entries_of_block(kSeenBlock, ratio) : 1;
+    const auto kv = cache_of(random_floats(size_t(kSeenBlocks * kSeenBlock * dim), 2)).bytes;
+    const auto entries = cache_of(random_floats(size_t(kSeenBlocks * each * dim), 3)).bytes;
+    std::vector<int32_t> tables, chosen(size_t(kRows) * kSeenTop), last;
+    for (int i = 0; i < 2 * kMaxBlocks; ++i) tables.push_back(table_block(0, i));
+    for (int r = 0; chooses && r < kRows; ++r) {
+      int count = 0;
+      for (int w = 0; w < std::min(kSeenTop, (positions_[size_t(r)] + 1) / ratio); ++w) {
+        if (w % ranks != own) continue;
+        const int end = (w + 1) * ratio - 1;
+        const int block = table_block(slots_[size_t(r)], end / kSeenBlock);
+        const int64_t slot = int64_t{block} * kSeenBlock + end % kSeenBlock;
+        chosen[size_t(r * kSeenTop + count++)] =
+            static_cast<int32_t>(compressed_entry(slot, kSeenBlock, ratio, ranks));
+      }
+      last.push_back((count - 1) * ranks + own);
+    }
+    AttendCompressedArgs args{};
+    args.counts = counts(kRows);
+    args.q = upload_typed(typed_data(random_floats(size_t(kRows * kSeenHeads * dim), 1), dtype));
+    args.positions = to_device(positions_);
+    args.row_slot = to_device(slots_);
+    args.kv = to_device(rank < 0 ? kv : dealt(kv, kSeenBlock, own));
+    args.window_tables = args.block_tables = to_device(tables);
+    if (ratio > 0) args.entries = to_device(rank < 0 ? entries : dealt(entries, each, own));
+    if (chooses) args.chosen = to_device(chosen);
+    if (chooses && rank >= 0) args.chosen_last = to_device(last);
+    args.inv_freq = to_device(frequencies());
+    args.max_blocks = kMaxBlocks;
+    args.block_size = kSeenBlock / ranks;
+    args.max_rows = kRows;
+    args.num_heads = kSeenHeads;
+    args.head_dim = dim;
+    args.window = window;
+    args.ratio = ratio;
+    args.top = kSeenTop;
+    args.rope_dim = rope();
+    args.scale = kSeenScale;
+    args.scaling = 1;
+    args.dtype = dtype;
+    args.kv_begin = kv_begin;
+    args.format = format;
+    args.context_size = ranks;
+    args.context_rank = own;
+    return args;
+  }
+  std::vector<float> states_of(int rank) {
+    AttendCompressedArgs args = args_of(rank);
+    const size_t count = size_t(kRows * kSeenHeads) * size_t(attention_state_size(dim()));
+    args.states = allocate<float>(static_cast<int64_t>(count));
+    args.part_heads = kSeenHeads;
+    attend_compressed(queue(), args);
+    return read(args.states, count);
+  }
+
+  const std::vector<int32_t> positions_ = {0, 3, 17, 100}, slots_ = {0, 0, 0, 1};
+  const std::vector<float> sinks_ = {0.5f, -1.0f, 2.0f};
+};
+
+TEST_P(SharedEntriesTest, TwoRanksSeeAllTogether) {
+  AttendCompressedArgs whole = args_of(-1);
+  const size_t bytes = size_t(kRows * kSeenHeads * dim()) * dtype_size(GetParam().dtype);
+  uint8_t* out = marked(bytes);
+  whole.out = out;
+  whole.sinks = to_device(sinks_);
+  attend_compressed(queue(), whole);
+  const auto want = to_floats(read(out, bytes), GetParam().dtype);
+  const std::vector<float> parts[] = {states_of(0), states_of(1)};
+  const double rest = dim() == 512 && GetParam().dtype == DType::kBF16 ? 8e-3 : 1e-4;
+  const auto size = static_cast<size_t>(attention_state_size(dim()));
+  for (size_t i = 0; i < size_t(kRows * kSeenHeads); ++i) {
+    double sum = std::exp(double(sinks_[i % kSeenHeads]));
+    Row values(static_cast<size_t>(dim()));
+    for (const std::vector<float>& part : parts) {
+      const float* state = part.data() + i * size;
+      if (state[dim() + 1] == 0) continue;
+      const double scale = std::exp(double(state[dim()]));
+      sum += double(state[dim() + 1]) * scale;
+      for (size_t c = 0; c < values.size(); ++c) values[c] += double(state[c]) * scale;
+    }
+    for (double& value : values) value /= sum;
+    values = turned_by(values, -positions_[i / kSeenHeads]);
+    for (size_t c = 0; c < values.size(); ++c) {
+      ASSERT_NEAR(want[i * values.size() + c], values[c],
+                  std::abs(values[c]) * storage_error(GetParam().dtype) + rest)
+          << "row " << i / kSeenHeads << " head " << i % kSeenHeads;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedEntriesTest,
+                         testing::Values(Seen{0, false, DType::kF32}, Seen{4, true, DType::kF32},
+                                         Seen{4, true, DType::kBF16}, Seen{16, false, DType::kF32},
+                                         Seen{2, false, DType::kBF16, 2},
+                                         Seen{4, true, DType::kBF16, 0, 512, 90},
+                                         Seen{2, false, DType::kF32, 2, 80, 6, KvFormat::kFp8}));
+
 INSTANTIATE_TEST_SUITE_P(All, AttendCompressedTest,
                          testing::Values(Seen{0, false, DType::kF32},
                                          Seen{0, false, DType::kF32, 2}, Seen{4, true, DType::kF32},

@@ -188,6 +188,34 @@ TEST_P(CompressRowsTest, StepsAndRejectedRowsLeaveNoTrace) {
   }
 }
 
+// Each entry has a place on one rank, and those of a block lie in front of the next block's.
+TEST(CompressedPlaces, EntriesAreDealtToTheRanks) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const int ratio : {4, 16, 64}) {
+      const int block = 16 * ranks, each = entries_of_block(block, ratio, ranks);
+      EXPECT_EQ(each, std::max(1, 16 / ratio));
+      std::vector<int64_t> next(static_cast<size_t>(ranks), -1);
+      for (int p = ratio - 1; p < 512; p += ratio) {
+        int holders = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          CompressRowsArgs args{};
+          args.ratio = ratio;
+          args.context_size = ranks;
+          args.context_rank = rank;
+          EXPECT_FALSE(makes_entry(args, p - 1));
+          if (!makes_entry(args, p)) continue;
+          ++holders;
+          const int64_t place = compressed_entry(p, block, ratio, ranks);
+          EXPECT_GT(place, next[size_t(rank)]);
+          EXPECT_EQ(place / each, p / block);
+          next[size_t(rank)] = place;
+        }
+        EXPECT_EQ(holders, 1);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, CompressRowsTest,
                          testing::Values(Windows{4, true}, Windows{8, false}, Windows{2, true},
                                          Windows{12, false}, Windows{4, true, KvFormat::kFp8},

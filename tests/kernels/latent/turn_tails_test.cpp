@@ -117,6 +117,43 @@ TEST_P(TurnTailsTest, OneHeadGoesToTheEntryOfItsSlot) {
   }
 }
 
+// Where ranks share positions one keeps the entries of its slots alone; heads may turn back.
+TEST_P(TurnTailsTest, ARankKeepsItsOwnAndHeadsTurnBack) {
+  const auto x = random_floats(size_t{kTailMost} * kTailDim, 2);
+  const std::vector<int32_t> slots = {5, 0, 7, 2, 6};
+  const size_t bytes = size_t{4} * kTailDim * dtype_size(GetParam());
+  uint8_t* entries = marked(bytes);
+  turn_tails(queue(), {.counts = counts(kTailRows),
+                       .x = to_device(x),
+                       .out = entries,
+                       .positions = to_device(positions_),
+                       .entry_slot = to_device(slots),
+                       .inv_freq = to_device(frequencies()),
+                       .norm = nullptr,
+                       .x_stride = kTailDim,
+                       .max_rows = kTailMost,
+                       .num_heads = 1,
+                       .head_dim = kTailDim,
+                       .rope_dim = kTailRope,
+                       .scaling = kTailScaling,
+                       .norm_eps = 0,
+                       .dtype = GetParam(),
+                       .context_size = 2,
+                       .context_rank = 1,
+                       .back = true});
+  const auto raw = read(entries, bytes);
+  const auto got = to_floats(raw, GetParam());
+  for (const size_t r : {0, 2}) {
+    const std::vector<double> head(x.begin() + static_cast<ptrdiff_t>(r * kTailDim),
+                                   x.begin() + static_cast<ptrdiff_t>((r + 1) * kTailDim));
+    expect_head(&got[size_t(slots[r] / 2) * kTailDim], turned(head, -positions_[r]));
+  }
+  const size_t each = kTailDim * dtype_size(GetParam());
+  for (const size_t slot : {0, 1}) {
+    for (size_t b = 0; b < each; ++b) ASSERT_EQ(raw[slot * each + b], 0x5a) << slot;
+  }
+}
+
 TEST_P(TurnTailsTest, EntriesOfCodesAreThoseOfTheirElements) {
   const auto x = random_floats(size_t{kTailMost} * kTailDim, 2), norm = random_floats(kTailDim, 3);
   const std::vector<int32_t> slots = {5, 0, 7, 2, 6};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/op_table.h"
@@ -102,18 +103,19 @@ FT_INLINE void take_in_from(const AttendCompressedArgs& a, const CompressedSight
 
 template <class T>
 FT_INLINE void attend_head(const AttendCompressedArgs& a, int row, int h, CompressedHead& head) {
-  const CompressedSight sight = compressed_sight(a, a.positions[row]);
+  const CompressedSight sight = compressed_sight(a, row, a.positions[row]);
   const int64_t at = (int64_t{row} * a.num_heads + h) * a.head_dim;
   for (int c = 0; c < a.head_dim; ++c) {
     head.q[c] = load_one(static_cast<const T*>(a.q) + at + c);
     head.out[c] = 0;
   }
-  head.largest = a.sinks[h];
-  head.sum = 1;
+  head.largest = a.sinks != nullptr ? a.sinks[h] : -std::numeric_limits<float>::infinity();
+  head.sum = a.sinks != nullptr ? 1 : 0;
   const int seen = sight.num_window + sight.num_entries;
   for (int first = 0; first < seen; first += kSeenAtOnce) {
     take_in_from<T>(a, sight, row, first, std::min(kSeenAtOnce, seen - first), head);
   }
+  if (a.states != nullptr) return;
   for (int c = 0; c < a.head_dim; ++c) head.out[c] /= head.sum;
 }
 
@@ -124,9 +126,17 @@ FT_HOT void attend_head_bf16(const AttendCompressedArgs& a, int row, int h, Comp
   attend_head<uint16_t>(a, row, h, head);
 }
 
+void leave_state(const AttendCompressedArgs& a, int row, int h, const CompressedHead& head) {
+  float* to = compressed_state(a, row, h);
+  std::copy_n(head.out, a.head_dim, to);
+  to[a.head_dim] = head.largest;
+  to[a.head_dim + 1] = head.sum;
+}
+
 void attend_one(const AttendCompressedArgs& a, int row, int h) {
   CompressedHead head;
   (a.dtype == DType::kF32 ? attend_head_f32 : attend_head_bf16)(a, row, h, head);
+  if (a.states != nullptr) return leave_state(a, row, h, head);
   TailTurn turn;
   make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, a.positions[row] + a.position_shift, true,
                  &turn);

@@ -91,8 +91,9 @@ void make_entry(const CompressRowsArgs& a, const StateRows& rows, int row) {
   make_tail_turn(a.inv_freq, a.rope_dim / 2, a.scaling, position + 1 - a.ratio, false, &turn);
   turn_tail(turn, window.entry, a.head_dim);
   const EntryForm form = entry_form(a);
-  std::byte* to = static_cast<std::byte*>(a.entries) +
-                  compressed_entry(a.kv_slot[row], a.block_size, a.ratio) * form.bytes();
+  std::byte* to =
+      static_cast<std::byte*>(a.entries) +
+      compressed_entry(a.kv_slot[row], a.block_size, a.ratio, a.context_size) * form.bytes();
   (a.dtype == DType::kF32 ? store_entry<float> : store_entry<uint16_t>)(form, window.entry, to);
 }
 
@@ -111,7 +112,7 @@ void compress_rows(const void* args, CpuPool& pool) {
                        live_rows(*a.counts, RowKind::kToken, 0, a.max_rows)};
   const int64_t each = int64_t{compressed_span(a)} * a.head_dim / a.ratio;
   for_each_row(pool, rows.count, 8 * each, [&](int64_t row) {
-    if ((a.positions[row] + 1) % a.ratio == 0) make_entry(a, rows, static_cast<int>(row));
+    if (makes_entry(a, a.positions[row])) make_entry(a, rows, static_cast<int>(row));
   });
   for_each_row(pool, rows.count, 2 * compressed_width(a),
                [&](int64_t row) { keep_inputs(a, rows, static_cast<int>(row)); });

@@ -49,6 +49,20 @@ struct HeadOfRow {
 };
 
 template <class T>
+__device__ void leave_state(const HeadOfRow<T>& of, const float (&out)[kOutEach], float largest,
+                            float sum) {
+  const int dim = of.args.head_dim;
+  float* state = compressed_state(of.args, of.row, of.head);
+  for (int j = 0; j < kOutEach; ++j) {
+    const int c = threadIdx.x + j * kTailThreads;
+    if (c < dim) state[c] = out[j];
+  }
+  if (threadIdx.x > 0) return;
+  state[dim] = largest;
+  state[dim + 1] = sum;
+}
+
+template <class T>
 __global__ void __launch_bounds__(kTailThreads)
     attend_compressed_kernel(AttendCompressedArgs args) {
   __shared__ float q[kMaxCompressedDim];
@@ -57,13 +71,14 @@ __global__ void __launch_bounds__(kTailThreads)
   let_next_start();
   const int row = blockIdx.x;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
-  const HeadOfRow<T> own{args, compressed_sight(args, args.positions[row]), row,
+  const HeadOfRow<T> own{args, compressed_sight(args, row, args.positions[row]), row,
                          static_cast<int>(blockIdx.y)};
   for (int c = threadIdx.x; c < args.head_dim; c += kTailThreads) {
     q[c] = to_float(static_cast<const T*>(args.q)[own.place() + c]);
   }
   float out[kOutEach] = {};
-  float largest = args.sinks[own.head], sum = 1;
+  float largest = args.sinks != nullptr ? args.sinks[own.head] : -INFINITY;
+  float sum = args.sinks != nullptr ? 1 : 0;
   const int seen = own.sight.num_window + own.sight.num_entries;
   for (int first = 0; first < seen; first += kSeenAtOnce) {
     const int count = min(kSeenAtOnce, seen - first);
@@ -86,6 +101,7 @@ __global__ void __launch_bounds__(kTailThreads)
       }
     }
   }
+  if (args.states != nullptr) return leave_state(own, out, largest, sum);
   __syncthreads();
   for (int j = 0; j < kOutEach; ++j) {
     const int c = threadIdx.x + j * kTailThreads;
@@ -105,7 +121,7 @@ __global__ void __launch_bounds__(kTailThreads)
 
 void launch_attend_compressed(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<AttendCompressedArgs>(packed);
-  if (launch_attend_compressed_mma(args, stream)) return;
+  if (args.states == nullptr && launch_attend_compressed_mma(args, stream)) return;
   const auto kernel = args.dtype == DType::kBF16 ? attend_compressed_kernel<__nv_bfloat16>
                                                  : attend_compressed_kernel<float>;
   launch_kernel(kernel, dim3(args.max_rows, args.num_heads), kTailThreads, 0, stream, args);

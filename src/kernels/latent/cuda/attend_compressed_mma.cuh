@@ -46,7 +46,10 @@ struct SightRow {
   int seen;
 
   __device__ SightRow(const AttendCompressedArgs& a, int row, int first_head)
-      : args(a), sight(compressed_sight(a, a.positions[row])), row(row), first_head(first_head) {
+      : args(a),
+        sight(compressed_sight(a, row, a.positions[row])),
+        row(row),
+        first_head(first_head) {
     seen = sight.num_window + sight.num_entries;
   }
 

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kTailThreads) make_entries_kernel(CompressRows
   let_next_start();
   const StateRows rows = rows_of(args);
   const int row = blockIdx.x;
-  if (row >= rows.count || (args.positions[row] + 1) % args.ratio != 0) return;
+  if (row >= rows.count || !makes_entry(args, args.positions[row])) return;
   float entry[kOwnChannels];
   pool_window(args, rows, row, entry);
   float squares = 0;
@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kTailThreads) make_entries_kernel(CompressRows
     if (c < args.head_dim) normed[c] = entry[j] * factor * args.norm[c];
   }
   __syncthreads();
-  const int64_t place = compressed_entry(args.kv_slot[row], args.block_size, args.ratio);
+  const int64_t place =
+      compressed_entry(args.kv_slot[row], args.block_size, args.ratio, args.context_size);
   const TailPlace tail{args.head_dim - args.rope_dim,
                        static_cast<float>(args.positions[row] + 1 - args.ratio)};
   const auto head = [&](int i) { return normed[i]; };

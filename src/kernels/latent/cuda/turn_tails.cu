@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(kTailThreads) turn_tails_kernel(TurnTailsArgs 
   let_next_start();
   const int row = blockIdx.x, head = blockIdx.y;
   if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
+  if (!keeps_tail(args, row)) return;
   const float* x = args.x + int64_t{row} * args.x_stride + int64_t{head} * args.head_dim;
   float factor = 1.0f;
   if (args.norm_eps > 0) {
@@ -28,10 +29,12 @@ __global__ void __launch_bounds__(kTailThreads) turn_tails_kernel(TurnTailsArgs 
     const float value = args.norm_eps > 0 ? x[i] * factor : x[i];
     return args.norm != nullptr ? value * args.norm[i] : value;
   };
-  const int64_t place = args.entry_slot != nullptr ? int64_t{args.entry_slot[row]}
-                                                   : int64_t{row} * args.num_heads + head;
+  const int64_t place = args.entry_slot != nullptr
+                            ? int64_t{args.entry_slot[row] / args.context_size}
+                            : int64_t{row} * args.num_heads + head;
   const TailPlace tail{args.head_dim - args.rope_dim,
-                       static_cast<float>(args.positions[row] + args.position_shift)};
+                       static_cast<float>(args.positions[row] + args.position_shift),
+                       args.back ? -1.0f : 1.0f};
   const auto turned = [&](int i) { return tail.element(i, args.inv_freq, args.scaling, normed); };
   store_turned<T>(entry_form(args), turned, args.out, place);
 }

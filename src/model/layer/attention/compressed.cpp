@@ -103,6 +103,12 @@ Status Compressed::Scratch::take(const ScratchSource& source) {
   if (compressed_size_ > 0) {
     FT_ASSIGN_OR_RETURN(compressed, source.floats(compressed_size_));
   }
+  context = source.context;
+  if (context.are_several()) {
+    const int64_t heads = int64_t{widest_.num_heads} * context.size;
+    FT_ASSIGN_OR_RETURN(queries, source.act(heads * widest_.head_dim));
+    FT_ASSIGN_OR_RETURN(states, source.floats(heads * attention_state_size(widest_.head_dim)));
+  }
   return index.take(source);
 }
 
@@ -134,6 +140,8 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
   turn.x += spec.q_rank;
   turn.out = kv.kv.k;
   turn.entry_slot = kv.kv_slot;
+  turn.context_size = kv.kv.context_size;
+  turn.context_rank = kv.kv.context_rank;
   turn.format = kv.kv.format;
   turn.norm = kv_norm;
   turn.head_dim = spec.head_dim;
@@ -154,7 +162,7 @@ void Compressed::make_queries(const LayerRows& rows, const LayerKv& kv,
 void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
                           const Compressor& compressor, int32_t first_column,
                           const CompressedTo& to) const {
-  FT_CHECK(kv.state.history != nullptr && kv.kv.context_size == 1);
+  FT_CHECK(kv.state.history != nullptr);
   compress_rows(rows.queue, {.counts = rows.counts,
                              .x = scratch.compressed + first_column,
                              .bias = compressor.bias,
@@ -168,7 +176,7 @@ void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratc
                              .x_stride = spec.compressed_size(),
                              .history_rows = kv.state.history_rows,
                              .history_stride = spec.compressed_size(),
-                             .block_size = kv.kv.block_size,
+                             .block_size = kv.kv.block_size * kv.kv.context_size,
                              .max_rows = rows.max_rows,
                              .head_dim = compressor.head_dim,
                              .ratio = spec.ratio,
@@ -177,7 +185,9 @@ void Compressed::compress(const LayerRows& rows, const LayerKv& kv, const Scratc
                              .scaling = kv.rope.scaling,
                              .norm_eps = eps,
                              .dtype = dtype,
-                             .format = to.format});
+                             .format = to.format,
+                             .context_size = to.dealt ? kv.kv.context_size : 1,
+                             .context_rank = to.dealt ? kv.kv.context_rank : 0});
 }
 
 void Compressed::choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
@@ -210,50 +220,115 @@ void Compressed::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
                               .rows = scratch.index.rows,
                               .workspace = scratch.index.workspace,
                               .max_blocks = kv.max_blocks,
-                              .block_size = kv.kv.block_size / spec.ratio,
+                              .block_size = kv.kv.block_size * kv.kv.context_size / spec.ratio,
                               .kv_begin = 0,
                               .max_rows = rows.max_rows,
                               .num_heads = index.num_heads,
                               .head_dim = index.head_dim,
                               .top = index.top,
                               .dtype = dtype,
+                              .context_size = kv.kv.context_size,
+                              .context_rank = kv.kv.context_rank,
                               .positions_each = spec.ratio});
+}
+
+// Of the rank's heads over all entries.
+AttendCompressedArgs Compressed::args_of(const LayerRows& rows, const LayerKv& kv,
+                                         const Scratch& scratch) const {
+  return {.counts = rows.counts,
+          .q = scratch.q,
+          .out = scratch.attended,
+          .positions = rows.positions,
+          .row_slot = rows.row_slot,
+          .kv = kv.kv.k,
+          .window_tables = kv.block_tables,
+          .entries = kv.compressed,
+          .block_tables = kv.full_tables,
+          .chosen = spec.index.exists() ? scratch.index.entries : nullptr,
+          .sinks = sinks,
+          .inv_freq = kv.rope.inv_freq,
+          .max_blocks = kv.max_blocks,
+          .block_size = kv.kv.block_size,
+          .max_rows = rows.max_rows,
+          .num_heads = spec.num_heads,
+          .head_dim = spec.head_dim,
+          .window = spec.window,
+          .ratio = spec.ratio,
+          .top = spec.index.top,
+          .rope_dim = spec.rope_dim,
+          .scale = spec.scale,
+          .scaling = kv.rope.scaling,
+          .dtype = dtype,
+          .kv_begin = kv.kv_begin,
+          .position_shift = kv.position_shift,
+          .format = kv.kv.format};
+}
+
+// Each rank attends to its own entries with the heads of all; the sums turn back once they are
+// whole, by way of q_whole, which nothing reads behind the queries.
+void Compressed::merge_ranks(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                             AttendCompressedArgs args) const {
+  const ContextRanks& context = scratch.context;
+  gather_parts(rows.queue,
+               {.counts = rows.counts,
+                .in = scratch.q,
+                .from = nullptr,
+                .out = scratch.queries,
+                .ranks = context,
+                .max_rows = rows.max_rows,
+                .pieces = 1,
+                .piece_bytes = spec.q_size() * static_cast<int32_t>(dtype_size(dtype))});
+  args.q = scratch.queries;
+  args.out = nullptr;
+  args.sinks = nullptr;
+  args.num_heads = spec.num_heads * context.size;
+  args.context_size = kv.kv.context_size;
+  args.context_rank = kv.kv.context_rank;
+  args.chosen_last = args.chosen != nullptr ? scratch.index.last : nullptr;
+  args.states = scratch.states;
+  args.part_heads = spec.num_heads;
+  attend_compressed(rows.queue, args);
+  merge_partials(rows.queue, {.counts = rows.counts,
+                              .states = scratch.states,
+                              .out = scratch.q_whole,
+                              .sinks = sinks,
+                              .ranks = context,
+                              .max_rows = rows.max_rows,
+                              .num_heads = spec.num_heads,
+                              .value_size = spec.head_dim,
+                              .dtype = DType::kF32});
+  turn_tails(rows.queue, {.counts = rows.counts,
+                          .x = scratch.q_whole,
+                          .out = scratch.attended,
+                          .positions = rows.positions,
+                          .entry_slot = nullptr,
+                          .inv_freq = kv.rope.inv_freq,
+                          .norm = nullptr,
+                          .x_stride = spec.q_size(),
+                          .max_rows = rows.max_rows,
+                          .num_heads = spec.num_heads,
+                          .head_dim = spec.head_dim,
+                          .rope_dim = spec.rope_dim,
+                          .scaling = kv.rope.scaling,
+                          .norm_eps = 0,
+                          .dtype = dtype,
+                          .position_shift = kv.position_shift,
+                          .back = true});
 }
 
 void Compressed::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const {
   make_queries(rows, kv, scratch);
-  if (spec.ratio > 0) compress(rows, kv, scratch, entries, 0, {kv.compressed, kv.kv.format});
+  if (spec.ratio > 0) compress(rows, kv, scratch, entries, 0, {kv.compressed, kv.kv.format, true});
   if (spec.index.exists()) {
     compress(rows, kv, scratch, keys, 2 * spec.width(), {kv.index_keys, KvFormat::kPlain});
     choose(rows, kv, scratch);
   }
-  attend_compressed(rows.queue, {.counts = rows.counts,
-                                 .q = scratch.q,
-                                 .out = scratch.attended,
-                                 .positions = rows.positions,
-                                 .row_slot = rows.row_slot,
-                                 .kv = kv.kv.k,
-                                 .window_tables = kv.block_tables,
-                                 .entries = kv.compressed,
-                                 .block_tables = kv.full_tables,
-                                 .chosen = spec.index.exists() ? scratch.index.entries : nullptr,
-                                 .sinks = sinks,
-                                 .inv_freq = kv.rope.inv_freq,
-                                 .max_blocks = kv.max_blocks,
-                                 .block_size = kv.kv.block_size,
-                                 .max_rows = rows.max_rows,
-                                 .num_heads = spec.num_heads,
-                                 .head_dim = spec.head_dim,
-                                 .window = spec.window,
-                                 .ratio = spec.ratio,
-                                 .top = spec.index.top,
-                                 .rope_dim = spec.rope_dim,
-                                 .scale = spec.scale,
-                                 .scaling = kv.rope.scaling,
-                                 .dtype = dtype,
-                                 .kv_begin = kv.kv_begin,
-                                 .position_shift = kv.position_shift,
-                                 .format = kv.kv.format});
+  const AttendCompressedArgs args = args_of(rows, kv, scratch);
+  if (scratch.context.are_several()) {
+    merge_ranks(rows, kv, scratch, args);
+  } else {
+    attend_compressed(rows.queue, args);
+  }
   const int32_t columns = spec.q_size() / spec.groups;
   head_gemm(rows.queue, {.counts = rows.counts,
                          .x = scratch.attended,

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/latent/attend_compressed.h"
 #include "model/layer/attention/latent_index.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
@@ -22,6 +23,7 @@ struct Compressor {
 struct CompressedTo {
   void* entries = nullptr;
   KvFormat format = KvFormat::kPlain;
+  bool dealt = false;  // to the ranks that share positions
 };
 
 // Attention to a window and to compressed entries with its weights.
@@ -53,6 +55,10 @@ struct Compressed {
     void* grouped = nullptr;      // [max_rows, groups * o_rank] act
     float* compressed = nullptr;  // [max_rows, compressed_size]
     LatentIndex::Scratch index;
+    // As of AttentionScratch.
+    ContextRanks context;
+    void* queries = nullptr;
+    float* states = nullptr;
 
     // Makes room for a layer; before `take`.
     void fit(const CompressedSpec& part);
@@ -91,6 +97,10 @@ struct Compressed {
   void compress(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
                 const Compressor& compressor, int32_t first_column, const CompressedTo& to) const;
   void choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch) const;
+  AttendCompressedArgs args_of(const LayerRows& rows, const LayerKv& kv,
+                               const Scratch& scratch) const;
+  void merge_ranks(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                   AttendCompressedArgs args) const;
 };
 
 }  // namespace foretoken
