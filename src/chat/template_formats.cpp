@@ -15,6 +15,7 @@ struct Signs {
 constexpr std::array kToolSigns = {
     Signs{"openai", {"<|channel|>", "<|message|>", "analysis"}},
     Signs{"inkling", {"<|content_invoke_tool_json|>"}},
+    Signs{"muse_glimmer", {"<atem:function_calls>"}},
     Signs{"deepseek_v41", {"｜DSML｜ invoke"}},
     Signs{"deepseek_v32", {"｜DSML｜", "invoke"}},
     Signs{"deepseek_v3", {"<｜tool▁calls▁begin｜>"}},
@@ -53,6 +54,7 @@ constexpr std::array kToolSigns = {
 constexpr std::array kReasoningSigns = {
     Signs{"openai_gptoss", {"<|channel|>", "<|message|>", "analysis"}},
     Signs{"inkling", {"<|content_thinking|>"}},
+    Signs{"muse_glimmer", {"to=self<|message|>"}},
     Signs{"seed_oss", {"seed:think"}},
     Signs{"k2_horizon", {"<ifm|think>"}},
     Signs{"mistral", {"[THINK]"}},

@@ -65,6 +65,9 @@ FORMATS = {
                "<|call|>"),
     "inkling": (f"{NAME}<|content_invoke_tool_json|>{{\"name\": \"{NAME}\", \"args\": {JSON}}}"
                 "<|end_message|>"),
+    "muse_glimmer": (f" to={NAME}<|message|>"
+                     + invokes("atem:", "<atem:function_calls>", "</atem:function_calls>")
+                     + "<|eot|>"),
     "kimi_k3": (f"<|open|>tools<|sep|><|open|>call tool=\"{NAME}\" index=\"1\"<|sep|>"
                 "<|open|>argument key=\"city\" type=\"string\"<|sep|>Paris<|close|>argument<|sep|>"
                 "<|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|>"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chat/calls/forced_calls.h"
+#include "chat/calls/glimmer_calls.h"
 #include "chat/calls/harmony_calls.h"
 #include "chat/calls/inkling_calls.h"
 #include "chat/calls/parser_table.h"
@@ -51,6 +52,10 @@ std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
   }
   if (form == MessageForm::kInkling) {
     return std::make_unique<InklingCalls>(uses_tool_parser(options), std::move(forced));
+  }
+  if (form == MessageForm::kGlimmer) {
+    return std::make_unique<GlimmerCalls>(uses_tool_parser(options), options.tools,
+                                          std::move(forced));
   }
   if (forced != nullptr || !has_tools(options)) return forced;
   const ToolParserEntry* entry = find_tool_parser(options.tool_parser);

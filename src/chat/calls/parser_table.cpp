@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chat/calls/gemma_calls.h"
+#include "chat/calls/glimmer_calls.h"
 #include "chat/calls/harmony_calls.h"
 #include "chat/calls/inkling_calls.h"
 #include "chat/calls/json_calls.h"
@@ -311,6 +312,10 @@ Made harmony(const ChatParserOptions&) { return std::make_unique<HarmonyCalls>(t
 
 Made inkling(const ChatParserOptions&) { return std::make_unique<InklingCalls>(true); }
 
+Made muse_glimmer(const ChatParserOptions& options) {
+  return std::make_unique<GlimmerCalls>(true, options.tools);
+}
+
 constexpr std::array kToolParsers = {
     ToolParserEntry{"hermes", true, CallIdStyle::kUuid, hermes},
     ToolParserEntry{"qwen", true, CallIdStyle::kUuid, hermes},
@@ -349,6 +354,7 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"openai", true, CallIdStyle::kUuid, harmony, MessageForm::kHarmony},
     ToolParserEntry{"gpt_oss", true, CallIdStyle::kUuid, harmony, MessageForm::kHarmony},
     ToolParserEntry{"inkling", true, CallIdStyle::kUuid, inkling, MessageForm::kInkling},
+    ToolParserEntry{"muse_glimmer", true, CallIdStyle::kUuid, muse_glimmer, MessageForm::kGlimmer},
     ToolParserEntry{"gemma4", true, CallIdStyle::kUuid, gemma4},
     ToolParserEntry{"functiongemma", true, CallIdStyle::kUuid, functiongemma},
     ToolParserEntry{"llama3_json", false, CallIdStyle::kUuid, llama3_json},

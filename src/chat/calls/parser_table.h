@@ -9,7 +9,7 @@
 namespace foretoken {
 
 // Models whose text is a row of messages, which hold reasoning, content and calls alike.
-enum class MessageForm { kNone, kHarmony, kInkling };
+enum class MessageForm { kNone, kHarmony, kInkling, kGlimmer };
 
 // A line of the table of tool parsers.
 struct ToolParserEntry {

@@ -89,6 +89,9 @@ ReasoningFormat harmony_messages() {
 // The same: a text block is the answer.
 ReasoningFormat inkling_messages() { return between("<|message_model|>", "<|content_text|>"); }
 
+// The same: what is for the user is the answer.
+ReasoningFormat glimmer_messages() { return between("<|start|>assistant", "to=user<|message|>"); }
+
 const std::vector<ReasoningParserEntry>& reasoning_parsers() {
   static const std::vector<ReasoningParserEntry> table = {
       {"deepseek_r1", false, always_think()},
@@ -124,6 +127,7 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"openai_gptoss", true, harmony_messages(), MessageForm::kHarmony},
       {"gpt_oss", true, harmony_messages(), MessageForm::kHarmony},
       {"inkling", true, inkling_messages(), MessageForm::kInkling},
+      {"muse_glimmer", true, glimmer_messages(), MessageForm::kGlimmer},
   };
   return table;
 }

@@ -164,6 +164,11 @@ inline const std::vector<CallSample>& call_samples() {
            "<|content_model_end_sampling|>",
        {"<|message_model|>", "<|content_thinking|>", "<|content_text|>", "<|end_message|>",
         "<|content_invoke_tool_json|>", "<|content_model_end_sampling|>"}},
+      {"muse_glimmer",
+       " to=self<|message|>Hm.<|eom|><|start|>assistant to=get_weather<|message|>" +
+           invokes("atem:", "<atem:function_calls>", "</atem:function_calls>", "").substr(3) +
+           "<|eot|>",
+       {"<|start|>", "<|message|>", "<|eom|>", "<|eot|>"}},
       {"gemma4",
        "Hm.<|tool_call>call:get_weather{city:<|\"|>Pa\"ris<|\"|>,days:3,where:{a:[1,true,null]}}"
        "<tool_call|><|tool_call>call:now{}<tool_call|>",
