@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 int32_t number_in(const nlohmann::json& file, std::initializer_list<const char*> names,
                   int32_t otherwise) {
   for (const char* name : names) {
-    for (const char* object : {"", "transformer_layer_config", "dflash_config"}) {
+    for (const char* object : {"", "transformer_layer_config", "dflash_config", "text_config"}) {
       const auto nested = file.find(object);
       const nlohmann::json& fields = nested != file.end() && nested->is_object() ? *nested : file;
       const auto found = fields.find(name);
@@ -41,7 +41,8 @@ ModelConfig possible_target(const nlohmann::json& file) {
   target.architecture = "LlamaForCausalLM";
   target.dtype = DType::kBF16;
   target.vocab_size = number_in(file, {"vocab_size", "truncated_vocab_size"}, 0);
-  target.hidden_size = number_in(file, {"target_hidden_size", "hidden_size", "emb_dim"}, 0);
+  target.hidden_size =
+      number_in(file, {"target_hidden_size", "backbone_hidden_size", "hidden_size", "emb_dim"}, 0);
   target.num_layers = number_in(file, {"num_target_layers"}, 1 << 16);
   return target;
 }

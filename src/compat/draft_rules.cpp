@@ -66,6 +66,16 @@ bool lacks_module_layers(const Combination& c) {
   return c.modules_windowed ? c.has_windows.is_false() : c.model && !c.model->has_full_layers;
 }
 
+constexpr DrafterTraits kKvReader = {.reads_files = true, .reads_target_kv = true};
+
+bool reads_target_kv(const Combination& c) {
+  return c.drafter_traits != nullptr && c.drafter_traits->reads_target_kv;
+}
+
+std::string reads_kv_text(const Combination& c) {
+  return "speculative config: method " + c.drafter + " attends to the target's keys and values, ";
+}
+
 constexpr AttentionDemand kAllWindowed = {
     .dtype = DType::kBF16, .head_dim = 128, .has_full_layers = false};
 
@@ -84,6 +94,48 @@ const CompatRule kDraftModelRules[] = {
       .files = "the model",
       .modules_windowed = false,
       .drafts_by_modules = true}},
+    {"a drafter that attends to the target's keys and values (`gemma4_assistant`), a KV cache of "
+     "latents "
+     "or compressed entries",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return reads_target_kv(c) && (c.latent || c.compressed); },
+     [](const Combination& c) {
+       return reads_kv_text(c) + "and the KV cache of " + c.architecture + " keeps " +
+              (c.latent ? "latents" : "compressed entries") + "; use another drafter";
+     },
+     {.latent = true,
+      .architecture = "Model",
+      .drafter = "gemma4_assistant",
+      .drafter_traits = &kKvReader}},
+    {"a drafter that attends to the target's keys and values (`gemma4_assistant`), a window in all "
+     "layers",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return reads_target_kv(c) && c.model && !c.model->has_full_layers;
+     },
+     [](const Combination& c) {
+       return reads_kv_text(c) + "also of a layer that sees all positions, and " + c.architecture +
+              " has none; use another drafter";
+     },
+     {.model = kAllWindowed,
+      .architecture = "Model",
+      .drafter = "gemma4_assistant",
+      .drafter_traits = &kKvReader}},
+    {"a drafter that attends to the target's keys and values (`gemma4_assistant`), "
+     "`draft_tensor_parallel_size` 1 beside ranks",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) {
+       return reads_target_kv(c) && c.num_draft_ranks == 1 && c.num_tensor_ranks() > 1;
+     },
+     [](const Combination& c) {
+       return reads_kv_text(c) +
+              "of which each tensor parallel rank has a part; leave draft_tensor_parallel_size 1 "
+              "out";
+     },
+     {.drafter = "gemma4_assistant",
+      .drafter_traits = &kKvReader,
+      .num_draft_ranks = 1,
+      .num_ranks = 2}},
     {"a drafter of one pass (`pard`), a draft model with states",
      StatusCode::kUnsupported,
      [](const Combination& c) {

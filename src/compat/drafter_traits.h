@@ -19,6 +19,8 @@ struct DrafterTraits {
   bool drafts_apart = false;    // and none of them depends on the one before it
   bool has_kv = false;          // entries to catch up; otherwise max_catch_up_rows is 0
   bool keeps_written = false;   // entries of accepted drafts stay exact
+  // It has none of its own and attends to the target's keys and values.
+  bool reads_target_kv = false;
   // It keeps a state of each sequence beside its entries, so that it begins at the first token of
   // each. Known of one that was made.
   bool keeps_states = false;

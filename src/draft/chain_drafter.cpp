@@ -1,7 +1,6 @@
 #include "draft/chain_drafter.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -32,7 +31,8 @@ class ChainDrafter final : public Drafter {
                                      .first_entry = 0,
                                      .max_len = traits_.max_len,
                                      .keeps_written = false,
-                                     .last_only = true}));
+                                     .last_only = true,
+                                     .tells_seen = traits_.reads_target_kv}));
     return output_.take();
   }
 
@@ -61,7 +61,9 @@ class ChainDrafter final : public Drafter {
             .rows = output.head.rows,
             .hidden = output.hidden,
             .dtype = dtype_,
-            .sharding = output.head.sharding};
+            .softcap = output.softcap,
+            .sharding = output.head.sharding,
+            .clusters = output.head.clusters};
   }
 
   const char* const name_;
@@ -79,6 +81,7 @@ DraftOutput::Sizes ChainDrafter::complete(DraftOutput::Sizes sizes) const {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(step).rows);
     sizes.mapped |= matrix(step).id_map != nullptr;
     sizes.cut |= matrix(step).sharding.is_cut();
+    sizes.clusters = std::max(sizes.clusters, matrix(step).clusters.count);
   }
   return sizes;
 }
@@ -91,8 +94,13 @@ void ChainDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape
                                 .max_spans = shape.max_spans};
   passes_.enqueue(queue, step, one_row_each,
                   [&](int pass, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
-                    const void* states =
-                        head_->forward(queue, pass, tensors, taps_.source(), max_rows);
+                    const DraftHead::Source taps = taps_.source();
+                    const void* states = head_->forward(queue, {.step = pass,
+                                                                .tensors = tensors,
+                                                                .taps = taps,
+                                                                .batch = step.batch,
+                                                                .target = step.caches,
+                                                                .max_rows = max_rows});
                     output_.draw(queue, matrix(pass), states, tensors.rows, step, max_logits_rows);
                   });
 }
@@ -114,14 +122,16 @@ Result<int> chain_len(const SpeculativeConfig& config, int num_heads) {
 Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& context, const char* name,
                                                     const ChainFiles& files) {
   FT_ASSIGN_OR_RETURN(const int drafts, chain_len(context.config, files.max_draft_tokens));
-  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, std::numeric_limits<int>::max()));
+  FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, files.max_len));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));
   DrafterTraits traits = declared_traits(name);
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
   if (context.is_absent) return make_absent_drafter(name, traits);
-  const DraftHeadOptions options{.max_rows = context.max_spans,
+  const DraftHeadOptions options{.max_model_len = max_len,
+                                 .max_rows = context.max_spans,
                                  .max_logits_rows = context.max_spans,
+                                 .attention = context.attention,
                                  .dummy = context.dummy,
                                  .rounding = context.own_rounding,
                                  .vocab_ids = context.draft_vocab_ids,

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kernels/comm/collectives.h"
+#include "kernels/draft/cluster_logits.h"
 #include "kernels/draft/spread_logits.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/head_argmax.h"
@@ -24,11 +25,13 @@ OutputMatrix output_matrix_of(const DraftHead::Head& head, const ModelConfig& la
           .hidden = layer.hidden_size,
           .dtype = layer.dtype,
           .softcap = layer.logits_softcap,
-          .sharding = head.sharding};
+          .sharding = head.sharding,
+          .clusters = head.clusters};
 }
 
 DraftOutput::DraftOutput(Device& device, const Sizes& sizes)
-    : sizes_(sizes),
+    : device_(device),
+      sizes_(sizes),
       arena_(device, MemoryKind::kDevice),
       tile_(std::min(kTile, sizes.max_logits_rows)) {}
 
@@ -41,10 +44,19 @@ Status DraftOutput::take() {
                           arena_.take_array<uint64_t>(static_cast<size_t>(sizes_.max_logits_rows),
                                                       "a drafter's choices"));
     }
-    if (!sizes_.masked) return {};
+    if (sizes_.clusters > 0) {
+      FT_RETURN_IF_ERROR(plain_.take(device_, arena_, sizes_.max_logits_rows));
+    } else if (!sizes_.masked) {
+      return {};
+    }
   }
   const auto tile = static_cast<size_t>(tile_);
-  const char* what = "a drafter's logits (use draft_sample_method greedy)";
+  const char* what = sizes_.clusters > 0 ? "a drafter's logits"
+                                         : "a drafter's logits (use draft_sample_method greedy)";
+  if (sizes_.clusters > 0) {
+    FT_ASSIGN_OR_RETURN(
+        scores_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.clusters), what));
+  }
   FT_ASSIGN_OR_RETURN(
       logits_, arena_.take_array<float>(tile * static_cast<size_t>(sizes_.matrix_rows), what));
   if (sizes_.cut) {
@@ -63,7 +75,8 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
   FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
   const bool masked = step.masks.ticket != nullptr;
   FT_CHECK(!masked || sizes_.masked);
-  if (!sizes_.probabilistic && !masked) {
+  FT_CHECK(matrix.clusters.count <= sizes_.clusters);
+  if (!sizes_.probabilistic && !masked && !matrix.clusters.exist()) {
     choose_best(queue, matrix, states, rows, max_rows);
     return;
   }
@@ -134,8 +147,40 @@ void DraftOutput::await_own(Queue& queue, const DraftStep& step) {
                       .repairs = 0});
 }
 
+void DraftOutput::multiply_clusters(Queue& queue, const OutputMatrix& matrix,
+                                    const Tile& tile) const {
+  const DraftHead::Clusters& clusters = matrix.clusters;
+  gemm(queue, {.counts = tile.rows.counts,
+               .x = tile.states,
+               .weight = clusters.centroids,
+               .y = scores_,
+               .bias = nullptr,
+               .row_kind = RowKind::kLogits,
+               .row_offset = tile.offset,
+               .max_rows = tile.max_rows,
+               .n = clusters.count,
+               .k = matrix.hidden,
+               .dtype = matrix.dtype,
+               .out_dtype = DType::kF32});
+  cluster_logits(queue, {.counts = tile.rows.counts,
+                         .x = tile.states,
+                         .scores = scores_,
+                         .table = clusters.table,
+                         .ids = clusters.ids,
+                         .out = logits_,
+                         .row_offset = tile.offset,
+                         .max_rows = tile.max_rows,
+                         .clusters = clusters.count,
+                         .each = clusters.each,
+                         .top = clusters.top,
+                         .k = matrix.hidden,
+                         .vocab = matrix.rows,
+                         .dtype = matrix.dtype});
+}
+
 // Logits of the tile's rows.
 void DraftOutput::multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const {
+  if (matrix.clusters.exist()) return multiply_clusters(queue, matrix, tile);
   const Sharding& sharding = matrix.sharding;
   const bool cut = cuts_columns(matrix.rows, sharding.size);
   gemm(queue, {.counts = tile.rows.counts,
@@ -196,9 +241,12 @@ void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Ti
                         .max_rows = tile.max_rows,
                         .vocab = vocab});
   }
+  StepTensors rows = tile.rows;
+  BatchState batch = tile.step.batch;
+  if (!sizes_.probabilistic && masks.ticket == nullptr) plain_.put(&rows, &batch);
   sample(queue, {.logits = logits,
-                 .tensors = tile.rows,
-                 .batch = tile.step.batch,
+                 .tensors = rows,
+                 .batch = batch,
                  .row_offset = tile.offset,
                  .max_rows = tile.max_rows,
                  .vocab = vocab});

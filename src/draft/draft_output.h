@@ -7,6 +7,7 @@
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "draft/parts/drafter.h"
+#include "draft/parts/plain_slot.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
 #include "model/draft_head.h"
@@ -21,8 +22,9 @@ struct OutputMatrix {
   int32_t rows = 0;
   int32_t hidden = 0;
   DType dtype = DType::kF32;
-  float softcap = 0;       // of the logits; 0: none
-  Sharding sharding = {};  // that its rows are cut by
+  float softcap = 0;                  // of the logits; 0: none
+  Sharding sharding = {};             // that its rows are cut by
+  DraftHead::Clusters clusters = {};  // instead of `weight`
 };
 
 // That of a head whose layers are as `layer` says.
@@ -42,6 +44,8 @@ class DraftOutput {
     bool mapped = false;  // some matrix has an id_map
     bool masked = false;  // some steps hold grammars
     bool cut = false;     // some matrix is cut over ranks
+    // Of a matrix whose ids lie in clusters, the most; then each row of a pass is a logits row.
+    int32_t clusters = 0;
   };
   DraftOutput(Device& device, const Sizes& sizes);
 
@@ -68,15 +72,19 @@ class DraftOutput {
   void choose_best(Queue& queue, const OutputMatrix& matrix, const void* states,
                    const StepTensors& rows, int32_t max_rows) const;
   void multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
+  void multiply_clusters(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
 
+  Device& device_;
   const Sizes sizes_;
   Arena arena_;
   int32_t tile_ = 0;          // logits rows that are computed at once
   void* argmax_ = nullptr;    // greedy: head_argmax_bytes
   uint64_t* keys_ = nullptr;  // greedy and cut: [max_logits_rows]
   float* part_ = nullptr;     // cut: a rank's columns of logits_
-  float* logits_ = nullptr;   // probabilistic or masked: [tile, matrix_rows]
+  float* scores_ = nullptr;   // [tile, clusters], where there are some
+  PlainSlot plain_;           // of their greedy drafts
+  float* logits_ = nullptr;   // probabilistic, masked or of clusters: [tile, matrix_rows]
   float* spread_ = nullptr;   // and where ids are mapped [tile, target_vocab]
 };
 

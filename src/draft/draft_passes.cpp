@@ -24,6 +24,9 @@ Status DraftPasses::take_tensors(DraftTensors* tensors) {
                         &tensors->source}) {
     FT_ASSIGN_OR_RETURN(*ids, arena_.take_array<int32_t>(rows, what));
   }
+  if (rules_.tells_seen) {
+    FT_ASSIGN_OR_RETURN(tensors->seen, arena_.take_array<int32_t>(rows, what));
+  }
   return {};
 }
 

@@ -19,8 +19,9 @@ struct PassRules {
   int32_t first_entry = 0;
   int32_t max_len = 0;
   bool keeps_written = false;
-  bool last_only = false;  // as of DraftRowsArgs: it has no KV
-  bool in_order = false;   // likewise: it keeps states
+  bool last_only = false;   // as of DraftRowsArgs: it has no KV
+  bool in_order = false;    // likewise: it keeps states
+  bool tells_seen = false;  // rows have DraftTensors::seen
 };
 
 // The rows of a drafter's passes: two sets of tensors, one of the pass that runs and one of the

@@ -1,7 +1,6 @@
 #include "draft/markov_output.h"
 
 #include <cmath>
-#include <memory>
 
 #include "base/check.h"
 #include "kernels/comm/collectives.h"
@@ -49,21 +48,7 @@ Status MarkovOutput::take() {
                         &rows_.sampled, &from_}) {
     FT_ASSIGN_OR_RETURN(*ids, arena_.take_array<int32_t>(spans, what));
   }
-  return sizes_.probabilistic ? Status() : take_plain_slot();
-}
-
-// All zeros: no temperature, and no known token.
-Status MarkovOutput::take_plain_slot() {
-  const char* what = "a drafter's rows";
-  const auto spans = static_cast<size_t>(sizes_.max_spans);
-  FT_ASSIGN_OR_RETURN(plain_params_, arena_.take_array<SlotParams>(1, what));
-  FT_ASSIGN_OR_RETURN(plain_slot_, arena_.take_array<SlotState>(1, what));
-  FT_ASSIGN_OR_RETURN(plain_rows_, arena_.take_array<int32_t>(spans, what));
-  FT_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, device_.make_queue());
-  queue->fill(plain_params_, 0, sizeof(SlotParams));
-  queue->fill(plain_slot_, 0, sizeof(SlotState));
-  queue->fill(plain_rows_, 0, spans * sizeof(int32_t));
-  return queue->drain();
+  return sizes_.probabilistic ? Status() : plain_.take(device_, arena_, sizes_.max_spans);
 }
 
 void MarkovOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
@@ -196,11 +181,7 @@ void MarkovOutput::rate(const Pass& pass) const {
 void MarkovOutput::choose(const Pass& pass, const OutputMatrix& matrix) const {
   StepTensors rows = rows_;
   BatchState batch = pass.step.batch;
-  if (!sizes_.probabilistic) {
-    rows.row_slot = plain_rows_;
-    batch.params = plain_params_;
-    batch.slots = plain_slot_;
-  }
+  if (!sizes_.probabilistic) plain_.put(&rows, &batch);
   if (spreads()) {
     spread_logits(pass.queue, {.counts = rows_.counts,
                                .in = logits_,

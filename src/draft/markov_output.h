@@ -7,6 +7,7 @@
 #include "draft/block_pass.h"
 #include "draft/draft_output.h"
 #include "draft/parts/drafter.h"
+#include "draft/parts/plain_slot.h"
 #include "kernels/step_types.h"
 #include "model/block_head.h"
 
@@ -70,7 +71,6 @@ class MarkovOutput {
     int32_t offset;
   };
   void move(const Pass& pass, const RowsIn& in, const RowsOut& out) const;
-  Status take_plain_slot();
   // Whether ids are sampled as the target's.
   bool spreads() const { return sizes_.probabilistic && sizes_.mapped; }
   bool rates() const { return sizes_.least_confidence > 0 && markov_.confidence != nullptr; }
@@ -91,10 +91,7 @@ class MarkovOutput {
   float* confidence_ = nullptr;  // [max_spans]
   StepTensors rows_{};           // of one draft
   int32_t* from_ = nullptr;      // [max_spans] logits row of the block
-  // Of choices that are the likeliest ids: one slot without temperature, and its rows.
-  SlotParams* plain_params_ = nullptr;
-  SlotState* plain_slot_ = nullptr;
-  int32_t* plain_rows_ = nullptr;  // [max_spans]
+  PlainSlot plain_;              // of choices that are the likeliest ids
 };
 
 }  // namespace foretoken

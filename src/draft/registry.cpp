@@ -19,6 +19,7 @@
 #include "draft/parts/draft_vocab.h"
 #include "draft/parts/method.h"
 #include "draft/suffix.h"
+#include "model/heads/assistant_head.h"
 #include "model/heads/medusa_head.h"
 #include "model/heads/mlp_speculator.h"
 
@@ -158,6 +159,14 @@ constexpr DrafterEntry kDrafters[] = {
      .files = "an MLP speculator",
      .traits = kChain,
      .read_chain = read_mlp_speculator_files},
+    {.name = "gemma4_assistant",
+     .aliases = "gemma4_mtp gemma4_unified_assistant",
+     .description =
+         "Gemma 4's assistants: small layers that attend to the target's keys and values",
+     .files = "an assistant",
+     .otherwise = "mtp",
+     .traits = {.reads_files = true, .needs_model = true, .reads_target_kv = true},
+     .read_chain = read_assistant_files},
 };
 
 constexpr const char* kNotYet = "is not built yet";
@@ -167,14 +176,26 @@ constexpr UnbuiltDrafter kUnbuilt[] = {
     {"custom_class", "loads Python code, which this engine has none of"},
 };
 
-bool names(const DrafterEntry& entry, const std::string& method) {
+// Whether the method is the entry's name or alias, or ends as one of its endings does.
+bool names(const DrafterEntry& entry, const std::string& method, bool by_ending) {
   if (method == entry.name) return true;
   std::istringstream aliases(entry.aliases);
   for (std::string alias; aliases >> alias;) {
     const bool is_ending = alias.front() == '*';
+    if (is_ending != by_ending) continue;
     if (is_ending ? method.ends_with(alias.substr(1)) : method == alias) return true;
   }
   return false;
+}
+
+// What the files of `folder` are for, where others call that as `entry` is called here.
+const DrafterEntry& by_files(const DrafterEntry& entry, const std::string& folder) {
+  for (const DrafterEntry& other : kDrafters) {
+    if (std::string(other.otherwise) != entry.name) continue;
+    const MethodGuess guess = method_of_files(folder);
+    if (guess.certain && guess.method == other.name) return other;
+  }
+  return entry;
 }
 
 // The folder must hold what the method reads, as far as the files tell.
@@ -235,8 +256,10 @@ std::string list_of_drafters() {
 }
 
 Result<const DrafterEntry*> find_drafter(const std::string& method) {
-  for (const DrafterEntry& entry : kDrafters) {
-    if (names(entry, method)) return &entry;
+  for (const bool by_ending : {false, true}) {
+    for (const DrafterEntry& entry : kDrafters) {
+      if (names(entry, method, by_ending)) return &entry;
+    }
   }
   std::string reason = "is not available";
   for (const UnbuiltDrafter& unbuilt : kUnbuilt) {
@@ -259,7 +282,10 @@ DrafterTraits declared_traits(const std::string& name) {
 
 Result<const DrafterEntry*> choose_drafter(const SpeculativeConfig& config,
                                            const std::string& folder) {
-  if (!config.method.empty()) return find_drafter(config.method);
+  if (!config.method.empty()) {
+    FT_ASSIGN_OR_RETURN(const DrafterEntry* named, find_drafter(config.method));
+    return &by_files(*named, folder);
+  }
   if (config.model.empty()) {
     return invalid_argument(
         "speculative config: it names neither a method nor a model; add method, for example " +

@@ -56,6 +56,8 @@ struct DrafterEntry {
   const char* files = "";    // what its files are, "an EAGLE head"; empty: it reads none
   const char* bundled = "";  // ending of a bundled one's folder; empty: the name
   const char* at_once = "";  // the method that drafts likewise but all at once; empty: none does
+  // The method by whose name others know it, which its files then tell from that; empty: none.
+  const char* otherwise = "";
   DrafterTraits traits{};
   std::span<const MethodField> fields{};  // that it alone reads
   // Judges its fields; null: nothing can be wrong with them.

@@ -96,8 +96,6 @@ constexpr const char* kSound =
 constexpr const char* kDrafter =
     "it is a drafter of a kind that is not read from GGUF files, and no model; give the drafter's "
     "Hugging Face folder to --spec-model";
-constexpr const char* kAssistant =
-    "it is a drafter of a kind that is not built, and no model; use another --spec-method";
 constexpr const char* kFolderLoads =
     "its names and keys in GGUF files are not read; use the model's Hugging Face folder, which "
     "loads";
@@ -127,7 +125,7 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"eagle3", kDrafter},
     {"eurobert", kEncoder},
     {"gemma-embedding", kEncoder},
-    {"gemma4-assistant", kAssistant},
+    {"gemma4-assistant", kDrafter},
     {"glm5next", kNoFamily},
     {"gptj", kFolderLoads},
     {"grok", kNoFamily},

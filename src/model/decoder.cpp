@@ -13,7 +13,6 @@
 #include "kernels/rows/embed.h"
 #include "kernels/rows/rms_norm.h"
 #include "kernels/rows/softcap.h"
-#include "model/decoder_plan.h"
 #include "model/decoder_weights.h"
 #include "model/layer_states.h"
 #include "model/learned_positions.h"
@@ -83,6 +82,9 @@ class Decoder final : public Model {
   void pass_on(std::vector<int32_t> layers) override { taps_.pass_on(std::move(layers)); }
   SharedHead shared_head() const override { return {weights_.head.get(), sharding_}; }
   Result<const void*> shared_embedding() override;
+  std::optional<LentKv> lent_kv(bool windowed) const override {
+    return lend_kv(config_, plan_, stages_, weights_.layers, windowed);
+  }
   const void* head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                          int32_t max_rows) override;
   void logits(Queue& queue, const StepTensors& tensors, int32_t row_offset, int32_t max_rows,
@@ -204,13 +206,13 @@ Result<const void*> Decoder::shared_embedding() {
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {
-  const auto upload = [&](LayerRope at, const RopeConfig& rope) -> Status {
-    FT_ASSIGN_OR_RETURN(ropes_[static_cast<size_t>(at)],
-                        upload_rope(rope, max_model_len_, weight_arena_, loader));
-    return {};
+  const auto upload = [&](const RopeConfig& rope) {
+    return upload_rope(rope, max_model_len_, weight_arena_, loader);
   };
-  FT_RETURN_IF_ERROR(upload(LayerRope::kFull, config_.rope.full));
-  return config_.rope.windowed ? upload(LayerRope::kWindowed, *config_.rope.windowed) : Status();
+  FT_ASSIGN_OR_RETURN(ropes_[size_t(LayerRope::kFull)], upload(config_.rope.full));
+  if (!config_.rope.windowed) return {};
+  FT_ASSIGN_OR_RETURN(ropes_[size_t(LayerRope::kWindowed)], upload(*config_.rope.windowed));
+  return {};
 }
 
 Status Decoder::take_scratch() {

@@ -186,6 +186,23 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
 }
 
 // transformers rounds the factor to the model's type.
+std::optional<LentKv> lend_kv(const ModelConfig& config, const DecoderPlan& plan,
+                              const Stages& stages, std::span<const DecoderLayer> layers,
+                              bool windowed) {
+  const ShardRange own = stages.layers(config.num_layers);
+  for (int32_t layer = config.num_layers - 1; layer >= 0; --layer) {
+    const LayerPlan& each = plan.layers[static_cast<size_t>(layer)];
+    const bool has_window = config.layers[static_cast<size_t>(layer)].window > 0;
+    if (each.num_heads == 0 || has_window != windowed) continue;
+    if (layer < own.begin || layer >= own.begin + own.count) return std::nullopt;
+    const DecoderLayer& loaded = layers[static_cast<size_t>(layer % config.num_stored_layers())];
+    const Gqa* mixer = std::get_if<Gqa>(&loaded.mixer);
+    if (mixer == nullptr) return std::nullopt;
+    return LentKv{each.windowed_group, each.group_index, each.window, mixer->kv_scales};
+  }
+  return std::nullopt;
+}
+
 float embedding_scale(const ModelConfig& config, const DecoderTraits& traits) {
   if (!traits.scaled_embedding) return config.embedding_scale;
   const float scale = std::sqrt(static_cast<float>(config.hidden_size));

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "device/arena.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
+#include "model/decoder_plan.h"
 #include "model/lora_pool.h"
 #include "model/model.h"
 #include "model/stack/decoder_layer.h"
@@ -70,6 +73,11 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                                             const DecoderTraits& traits, WeightLoader& loader,
                                             const Sharding& sharding = {},
                                             const Stages& stages = {});
+
+// As of Model::lent_kv, of a stage's layers: `layers` as of DecoderWeights.
+std::optional<LentKv> lend_kv(const ModelConfig& config, const DecoderPlan& plan,
+                              const Stages& stages, std::span<const DecoderLayer> layers,
+                              bool windowed);
 
 // What embeddings are multiplied by.
 float embedding_scale(const ModelConfig& config, const DecoderTraits& traits);

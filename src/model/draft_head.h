@@ -69,6 +69,17 @@ class DraftHead {
   // forward before: [max_rows, hidden] of config().layer.dtype. every_row: logits row i is row i.
   virtual const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows,
                                  bool every_row) = 0;
+  // Of an output matrix whose ids lie in clusters, of which a row looks at a few
+  // (kernels/draft/cluster_logits.h), whole on each rank.
+  struct Clusters {
+    const void* centroids = nullptr;  // packed [count, hidden]: their scores
+    const void* table = nullptr;      // [rows, hidden], row-major
+    const int32_t* ids = nullptr;     // [count, each], -1: none
+    int32_t count = 0;                // 0: there are none
+    int32_t each = 0;
+    int32_t top = 0;  // that a row looks at
+    bool exist() const { return count > 0; }
+  };
   // The output matrix of that module: packed [head_rows, hidden], and in device memory the target
   // id of each row, or null where rows are target ids.
   struct Head {
@@ -76,6 +87,7 @@ class DraftHead {
     const int32_t* id_map = nullptr;
     int32_t rows = 0;        // of the whole matrix
     Sharding sharding = {};  // that the matrix is cut by; `weight` has this rank's rows
+    Clusters clusters = {};  // instead of `weight`
   };
   virtual Head head(int32_t module) const = 0;
 };

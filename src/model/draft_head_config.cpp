@@ -86,9 +86,9 @@ Status check_known(const ConfigFields& fields) {
   }
   const Json* model = fields.find("model_type");
   if (model != nullptr && model->is_string() && model->get<std::string>().ends_with("_assistant")) {
-    return unsupported(fields.where() + ": model_type " + model->dump() +
-                       " is an assistant that reads the target's keys and values, which is not "
-                       "supported; use another drafter, for example method ngram");
+    return invalid_argument(fields.where() + ": model_type " + model->dump() +
+                            " is an assistant that attends to the target's keys and values; set "
+                            "'method' to gemma4_assistant");
   }
   return {};
 }

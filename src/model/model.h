@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "attention/kv_cache.h"
@@ -10,6 +11,7 @@
 #include "kernels/step/move_blocks.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
+#include "model/layer/attention/kv_scales.h"
 #include "model/layer/layer_state.h"
 #include "model/weights/sharding.h"
 
@@ -46,6 +48,14 @@ struct TapSink {
 struct SharedHead {
   const void* weight = nullptr;  // packed [this rank's part of vocab, hidden]
   Sharding sharding = {};        // that it is cut by
+};
+
+// Keys and values of a layer that a drafter attends to: where they lie in the model's caches.
+struct LentKv {
+  bool windowed_group = false;  // of Model::kv_groups
+  int32_t group_index = 0;      // as of LayerPlan
+  int32_t window = 0;           // the same
+  KvScales scales = {};
 };
 
 class LoraPool;
@@ -142,6 +152,10 @@ class Model {
   // embeds no tokens itself reads it from the model's files now, once, and weight_bytes grows.
   // Start-up only. Errors as of load_model.
   virtual Result<const void*> shared_embedding() = 0;
+
+  // The keys and values of the last layer with a window, or without one; none where the model has
+  // no such layer, or where it is another stage's.
+  virtual std::optional<LentKv> lent_kv(bool windowed) const = 0;
 
   // Enqueues the final norm of logits rows [row_offset, row_offset + max_rows) of the forward
   // before and returns where it leaves them: [max_rows, hidden_size] of config().dtype, the input

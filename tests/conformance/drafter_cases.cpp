@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "dialled/safetensors_writer.h"
 #include "draft/registry.h"
+#include "model/files/checkpoint.h"
 #include "support/folders.h"
 #include "support/scratch_folder.h"
 
@@ -65,12 +67,89 @@ std::string masked_eagle3() {
   return written ? folder.path() : std::string();
 }
 
+// Zeros, or another number, in the place of weights.
+TensorToWrite filled(const std::string& name, const std::vector<int64_t>& shape, float value) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return {name, FileDType::kF32, shape, [count, value](std::byte* to) {
+            std::fill_n(reinterpret_cast<float*>(to), count, value);
+          }};
+}
+
+// An assistant of the bundled target whose one layer adds nothing: what the bundled EAGLE head
+// makes of a token and a state, without its layer. A draft or so in ten is good.
+struct LinearAssistant {
+  const Checkpoint eagle = Checkpoint::open(bundled_folder("foretoken-7m-eagle")).value();
+  const Checkpoint target = Checkpoint::open(bundled_model()).value();
+  const nlohmann::json sizes =
+      nlohmann::json::parse(std::ifstream(bundled_folder("foretoken-7m") + "/config.json"));
+  std::vector<TensorToWrite> tensors;
+
+  void copy(const Checkpoint& from, const std::string& name, const std::string& as) {
+    const TensorView* source = from.find(name).value();
+    tensors.push_back({as, source->dtype, source->shape, [source](std::byte* to) {
+                         std::memcpy(to, source->data, static_cast<size_t>(source->num_bytes));
+                       }});
+  }
+  void add_layer(int64_t hidden, int64_t heads, int64_t dim) {
+    const std::string base = "model.layers.0.";
+    for (const char* norm : {"input", "post_attention", "pre_feedforward", "post_feedforward"}) {
+      tensors.push_back(filled(base + norm + "_layernorm.weight", {hidden}, 1));
+    }
+    tensors.push_back(filled(base + "layer_scalar", {1}, 1));
+    tensors.push_back(filled(base + "self_attn.q_norm.weight", {dim}, 1));
+    tensors.push_back(filled(base + "self_attn.q_proj.weight", {heads * dim, hidden}, 0));
+    tensors.push_back(filled(base + "self_attn.o_proj.weight", {hidden, heads * dim}, 0));
+    for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+      tensors.push_back(filled(base + "mlp." + name + ".weight", {hidden, hidden}, 0));
+    }
+  }
+  nlohmann::json config() const {
+    nlohmann::json text = {{"model_type", "gemma4_text"},
+                           {"num_hidden_layers", 1},
+                           {"layer_types", {"full_attention"}},
+                           {"intermediate_size", sizes.at("hidden_size")},
+                           {"global_head_dim", sizes.at("head_dim")}};
+    for (const char* name : {"vocab_size", "hidden_size", "num_attention_heads", "head_dim",
+                             "num_key_value_heads", "rms_norm_eps", "max_position_embeddings"}) {
+      text[name] = sizes.at(name);
+    }
+    return {{"architectures", {"Gemma4AssistantForCausalLM"}},
+            {"model_type", "gemma4_assistant"},
+            {"backbone_hidden_size", sizes.at("hidden_size")},
+            {"text_config", text}};
+  }
+};
+
+std::string linear_assistant() {
+  static const test::ScratchFolder folder;
+  static const bool written = [] {
+    LinearAssistant made;
+    const int64_t hidden = made.sizes.at("hidden_size");
+    made.copy(made.eagle, "fc.weight", "pre_projection.weight");
+    made.copy(made.target, "model.norm.weight", "model.norm.weight");
+    made.copy(made.target, "model.embed_tokens.weight", "model.embed_tokens.weight");
+    made.add_layer(hidden, made.sizes.at("num_attention_heads"), made.sizes.at("head_dim"));
+    made.tensors.push_back(
+        {"post_projection.weight", FileDType::kF32, {hidden, hidden}, [hidden](std::byte* to) {
+           auto* rows = reinterpret_cast<float*>(to);
+           std::fill_n(rows, hidden * hidden, 0.0f);
+           for (int64_t i = 0; i < hidden; ++i) rows[i * hidden + i] = 1;
+         }});
+    EXPECT_TRUE(write_safetensors(folder.file("model.safetensors"), made.tensors).ok());
+    folder.write("config.json", made.config().dump());
+    return true;
+  }();
+  return written ? folder.path() : std::string();
+}
+
 // Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
 std::string folder_of(const std::string& drafter) {
   if (!find_drafter(drafter).value()->traits.reads_files) return "";
   if (drafter == "draft_model") return bundled_folder("foretoken-7m-draft");
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "p_eagle") return masked_eagle3();
+  if (drafter == "gemma4_assistant") return linear_assistant();
   if (max_draft_tokens_of(drafter) < kMaxSpeculativeTokens) {
     return std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }

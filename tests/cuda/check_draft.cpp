@@ -4,6 +4,7 @@
 #include "kernels/cpu/op_table.h"
 #include "kernels/draft/choose_draft.h"
 #include "kernels/draft/choose_lengths.h"
+#include "kernels/draft/cluster_logits.h"
 #include "kernels/draft/draft_next.h"
 #include "kernels/draft/draft_rows.h"
 #include "kernels/draft/pair_rows.h"
@@ -96,6 +97,43 @@ void check_spread(Gpu& gpu, int n, int vocab) {
     }
   }
   report(download(gpu, out, rows * vocab) == want, "spread logits", text("%d of %d ids", n, vocab));
+}
+
+// Clusters of ids in order, but for every ninth id, which none has.
+void check_clusters(Gpu& gpu, DType dtype, int clusters, int each, int top, int k) {
+  Pool pool(gpu);
+  const int rows = 5, live = 4, offset = 2, vocab = clusters * each;
+  const Stored x = store_as(random_floats(rows * k, 78), dtype);
+  const Stored table = store_as(random_floats(vocab * k, 79), dtype);
+  const auto scores = random_floats(rows * clusters, 80);
+  std::vector<int32_t> ids(vocab);
+  for (int i = 0; i < vocab; ++i) ids[i] = i % 9 == 0 ? -1 : i;
+  auto* out = pool.array<float>(rows * vocab);
+  gpu.queue->fill(out, 0, rows * vocab * sizeof(float));
+  gpu.queue->launch(ClusterLogitsArgs{device_counts(pool, 0, live + offset), pool.upload(x.bytes),
+                                      pool.upload(scores), pool.upload(table.bytes),
+                                      pool.upload(ids), out, offset, rows, clusters, each, top, k,
+                                      vocab, dtype});
+  const auto got = download(gpu, out, rows * vocab);
+  bool ok = true;
+  double error = 0;
+  for (int r = 0; r < live; ++r) {
+    std::vector<float> ranked(scores.begin() + r * clusters, scores.begin() + (r + 1) * clusters);
+    std::nth_element(ranked.begin(), ranked.begin() + top - 1, ranked.end(), std::greater<>());
+    for (int id = 0; id < vocab; ++id) {
+      const float logit = got[r * vocab + id];
+      const bool chosen = scores[r * clusters + id / each] >= ranked[top - 1] && id % 9 != 0;
+      ok &= chosen == std::isfinite(logit);
+      if (!chosen || !std::isfinite(logit)) continue;
+      double want = 0;
+      for (int c = 0; c < k; ++c) want += x.values[r * k + c] * table.values[id * k + c];
+      error = std::max(error, std::abs(logit - want));
+    }
+  }
+  for (int id = 0; id < vocab; ++id) ok &= got[live * vocab + id] == 0;
+  report(ok && error < 1e-3, "cluster logits",
+         text("%s %d of %d clusters of %d, k %d error %.2e", dtype_name(dtype), top, clusters, each,
+              k, error));
 }
 
 // A step of many sequences after its commit, in host memory.
@@ -353,6 +391,11 @@ void check_draft(Gpu& gpu) {
   }
   check_spread(gpu, 40, 50);
   check_spread(gpu, 32000, 128256);
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    check_clusters(gpu, dtype, 16, 8, 3, 48);
+    check_clusters(gpu, dtype, 2048, 128, 32, 256);
+    check_clusters(gpu, dtype, 7, 5, 7, 30);
+  }
   check_many(gpu);
   check_choice(gpu);
 }

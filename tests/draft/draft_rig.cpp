@@ -265,13 +265,15 @@ void DraftRig::enqueue_drafters(const std::vector<RigSpan>& spans) {
                              .draft_ns = 0,
                              .drafter = static_cast<int32_t>(d),
                              .draft_max_len = traits.max_len});
-    drafters_[d]->propose(*queue_,
-                          {.plan = plan_,
-                           .limits = limits_,
-                           .batch = batch_,
-                           .tensors = tensors_,
-                           .index = static_cast<int>(d)},
-                          shape);
+    drafters_[d]->propose(
+        *queue_,
+        {.plan = plan_,
+         .limits = limits_,
+         .batch = batch_,
+         .tensors = tensors_,
+         .caches = {caches_.front().get(), caches_.size() > 1 ? caches_[1].get() : nullptr},
+         .index = static_cast<int>(d)},
+        shape);
     if ((lookups >> d & 1) == 0) continue;
     choose_draft(*queue_, {.plan = plan_,
                            .limits = limits_,

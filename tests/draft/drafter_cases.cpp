@@ -61,9 +61,10 @@ std::string dialled_head_folder(const DialledShape& target, const DialledHead& h
 
 std::string dialled_chain_folder(const DialledShape& target, const DialledChain& chain) {
   std::string path;
-  const std::string name = shape_name(target) + (chain.is_mlp ? "-mlp-" : "-medusa-") +
-                           std::to_string(chain.agreement) + "-" +
-                           std::to_string(chain.num_draft_tokens);
+  const std::string name =
+      shape_name(target) + "-chain" + std::to_string(static_cast<int>(chain.kind)) + "-" +
+      std::to_string(chain.agreement) + "-" + std::to_string(chain.num_draft_tokens) + "-" +
+      std::to_string(chain.clusters);
   if (add_folder(name, &path)) {
     const Status status = write_dialled_chain(path, target, chain);
     FT_CHECK_MSG(status.ok(), status.message());
@@ -86,10 +87,15 @@ SpeculativeConfig DrafterCase::config(int num_draft_tokens) const {
     config.model = dialled_folder(draft);
     return config;
   }
-  if (method == "medusa" || method == "mlp_speculator") {
-    config.model = dialled_chain_folder(shape, {.is_mlp = method == "mlp_speculator",
-                                                .agreement = agreement,
-                                                .num_draft_tokens = kMaxDraftTokens});
+  if (method == "medusa" || method == "mlp_speculator" || method == "gemma4_assistant") {
+    using Kind = DialledChain::Kind;
+    config.model =
+        dialled_chain_folder(shape, {.kind = method == "medusa"             ? Kind::kMedusa
+                                             : method == "gemma4_assistant" ? Kind::kAssistant
+                                                                            : Kind::kMlp,
+                                     .agreement = agreement,
+                                     .num_draft_tokens = kMaxDraftTokens,
+                                     .clusters = clusters});
     return config;
   }
   DialledHead head;

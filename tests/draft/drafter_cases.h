@@ -30,6 +30,7 @@ struct DrafterCase {
   std::string draft_architecture = "LlamaForCausalLM";  // draft_model
   int num_modules = 1;                                  // mtp
   int num_layers = 1;                                   // of EAGLE heads
+  int clusters = 0;                                     // of an assistant's ids
   bool probabilistic = false;
   int draft_vocab_size = 0;
   double agreement = 0.75;

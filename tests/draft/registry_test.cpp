@@ -38,7 +38,9 @@ TEST_F(DrafterRegistry, EveryEntryIsFoundByNameAndAlias) {
   const char* const aliases[][2] = {{"ngram_gpu", "ngram"},
                                     {"[ngram]", "ngram"},
                                     {"deepseek_mtp", "mtp"},
-                                    {"qwen3_next_mtp", "mtp"}};
+                                    {"qwen3_next_mtp", "mtp"},
+                                    {"gemma4_mtp", "gemma4_assistant"},
+                                    {"gemma4_unified_assistant", "gemma4_assistant"}};
   for (const auto& [alias, name] : aliases) {
     EXPECT_EQ(std::string(find_drafter(alias).value()->name), name);
   }
@@ -61,7 +63,7 @@ TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
 TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard",
-                             "p_eagle", "medusa", "mlp_speculator"}) {
+                             "p_eagle", "medusa", "mlp_speculator", "gemma4_assistant"}) {
     const auto drafter = context.make(method_config(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
@@ -76,7 +78,7 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
 TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   const DraftContext context;
   for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle",
-                             "medusa", "mlp_speculator"}) {
+                             "medusa", "mlp_speculator", "gemma4_assistant"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = method_config(method);
       const ScratchFolder folder;
@@ -91,7 +93,8 @@ TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
 
 TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "medusa", "mlp_speculator"}) {
+  for (const char* method :
+       {"draft_model", "eagle", "eagle3", "mtp", "medusa", "mlp_speculator", "gemma4_assistant"}) {
     SpeculativeConfig config = method_config(method);
     config.method.clear();
     EXPECT_EQ(std::string(choose_drafter(config, config.model).value()->name), method);
@@ -112,8 +115,8 @@ TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
 
 TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
   const DraftContext context;
-  for (const char* method :
-       {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "medusa"}) {
+  for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark",
+                             "medusa", "gemma4_assistant"}) {
     for (const int count : {-1, 0, 65, 10000}) {
       if (count == 0 && find_drafter(method).value()->traits.counts_itself) continue;
       SpeculativeConfig config;

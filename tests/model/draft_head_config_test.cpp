@@ -156,7 +156,7 @@ TEST_F(DraftHeadConfigTest, HeadsOfNoKindAreNamed) {
   expect_error(HeadKind::kEagle3, other, {"fastmtp", "not supported", "use a head"});
   Json assistant = mtp_json();
   assistant["model_type"] = "gemma4_assistant";
-  expect_error(HeadKind::kMtp, assistant, {"gemma4_assistant", "use another drafter"});
+  expect_error(HeadKind::kMtp, assistant, {"gemma4_assistant", "to gemma4_assistant"});
 }
 
 // A published config.json says nothing of them; where there are no weights, there are as many as in

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "dialled/dialled_chains.h"
 #include "dialled/dialled_heads.h"
@@ -47,10 +48,14 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   write_head("p_eagle", HeadKind::kPeagle, 1);
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);
-  for (const bool is_mlp : {false, true}) {
+  using Kind = DialledChain::Kind;
+  const std::pair<Kind, const char*> chains[] = {{Kind::kMedusa, "medusa"},
+                                                 {Kind::kMlp, "mlp_speculator"},
+                                                 {Kind::kAssistant, "gemma4_assistant"}};
+  for (const auto& [kind, name] : chains) {
     expect_ok(write_dialled_chain(
-        folder_.file(is_mlp ? "mlp_speculator" : "medusa"), shape_,
-        {.is_mlp = is_mlp, .agreement = agreement, .num_draft_tokens = kMaxDraftTokens}));
+        folder_.file(name), shape_,
+        {.kind = kind, .agreement = agreement, .num_draft_tokens = kMaxDraftTokens}));
   }
 }
 

@@ -232,6 +232,7 @@ DraftTensors StepTest::new_draft_tensors(int max_rows) {
   tensors.rows.logits_rows = to_device(unset);
   tensors.rows.sampled = to_device(unset);
   tensors.source = to_device(unset);
+  tensors.seen = to_device(unset);
   return tensors;
 }
 
@@ -245,6 +246,7 @@ DraftPassData StepTest::read_pass(const DraftTensors& tensors, int max_rows) {
   data.kv_slot = read(tensors.rows.kv_slot, count);
   data.logits_rows = read(tensors.rows.logits_rows, count);
   data.source = read(tensors.source, count);
+  data.seen = read(tensors.seen, count);
   return data;
 }
 

@@ -75,7 +75,7 @@ struct StepData {
 // The rows of a draft pass, as a host copy.
 struct DraftPassData {
   StepCounts counts{};
-  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, logits_rows, source;
+  std::vector<int32_t> token_ids, positions, row_slot, kv_slot, logits_rows, source, seen;
 };
 
 // The same on the device, with the arguments of the step ops.

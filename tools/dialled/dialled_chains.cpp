@@ -73,6 +73,75 @@ Json add_speculator(const DialledShape& target, const DialledChain& chain, Diall
           {"scale_input", true}};
 }
 
+// A layer that attends to the target's keys and values and hardly changes the residual.
+void add_reading_layer(const DialledShape& target, DialledTensors* out) {
+  const int64_t hidden = target.hidden_size, inner = target.intermediate_size;
+  const int64_t heads = int64_t{target.num_heads} * target.head_dim;
+  const std::string base = "model.layers.0.";
+  for (const char* name : {"input", "pre_feedforward"}) {
+    out->add_constant(base + name + "_layernorm.weight", hidden, 1);
+  }
+  for (const char* name : {"post_attention", "post_feedforward"}) {
+    out->add_constant(base + name + "_layernorm.weight", hidden, kDialledPerturbation / 2);
+  }
+  out->add_constant(base + "layer_scalar", 1, 1);
+  out->add_constant(base + "self_attn.q_norm.weight", target.head_dim, 1);
+  out->add_linear(base + "self_attn.q_proj", heads, hidden, 1, false);
+  out->add_linear(base + "self_attn.o_proj", hidden, heads, 1, false);
+  out->add_linear(base + "mlp.gate_proj", inner, hidden, 1, false);
+  out->add_linear(base + "mlp.up_proj", inner, hidden, 1, false);
+  out->add_linear(base + "mlp.down_proj", hidden, inner, 1, false);
+}
+
+// What enters is the token's code; the state before it and what its layer sees disturb it a little.
+Json add_assistant(const DialledShape& target, const DialledChain& chain, DialledTensors* out) {
+  const int32_t hidden = target.hidden_size;
+  out->add_blocks("pre_projection.weight", hidden, {1, 0}, kDialledPerturbation);
+  out->add_blocks("post_projection.weight", hidden, {1}, kDialledPerturbation);
+  add_reading_layer(target, out);
+  out->add_constant("model.norm.weight", hidden, 1);
+  out->add_codes("model.embed_tokens.weight",
+                 dialled_head_words(target, drafted_successors(target, chain.agreement)),
+                 dialled_head_scale(hidden));
+  Json config = {{"architectures", {"Gemma4AssistantForCausalLM"}},
+                 {"model_type", "gemma4_assistant"},
+                 {"backbone_hidden_size", hidden},
+                 {"tie_word_embeddings", true},
+                 {"text_config",
+                  {{"model_type", "gemma4_text"},
+                   {"vocab_size", target.vocab_size},
+                   {"hidden_size", hidden},
+                   {"intermediate_size", target.intermediate_size},
+                   {"num_hidden_layers", 1},
+                   {"num_attention_heads", target.num_heads},
+                   {"num_key_value_heads", target.num_kv_heads},
+                   {"head_dim", target.head_dim},
+                   {"global_head_dim", target.head_dim},
+                   {"layer_types", {"full_attention"}},
+                   {"max_position_embeddings", target.max_position_embeddings}}}};
+  if (chain.clusters == 0) return config;
+  std::vector<int64_t> ids(static_cast<size_t>(target.vocab_size));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(ids.size() - 1 - i);
+  out->add_integers("masked_embedding.token_ordering", ids);
+  out->add_linear("masked_embedding.centroids", chain.clusters, hidden, 1, false);
+  config["use_ordered_embeddings"] = true;
+  config["num_centroids"] = chain.clusters;
+  config["centroid_intermediate_top_k"] = chain.clusters;
+  return config;
+}
+
+Json add_chain(const DialledShape& target, const DialledChain& chain, DialledTensors* out) {
+  switch (chain.kind) {
+    case DialledChain::Kind::kMlp:
+      return add_speculator(target, chain, out);
+    case DialledChain::Kind::kAssistant:
+      return add_assistant(target, chain, out);
+    case DialledChain::Kind::kMedusa:
+      break;
+  }
+  return add_medusa(target, chain, out);
+}
+
 }  // namespace
 
 Status write_dialled_chain(const std::string& folder, const DialledShape& target,
@@ -85,11 +154,11 @@ Status write_dialled_chain(const std::string& folder, const DialledShape& target
     return invalid_argument("num_draft_tokens of a dialled chain must lie between 1 and 64");
   }
   DialledTensors tensors(target.dtype, target.hidden_size);
-  const Json config =
-      chain.is_mlp ? add_speculator(target, chain, &tensors) : add_medusa(target, chain, &tensors);
+  const Json config = add_chain(target, chain, &tensors);
   FT_RETURN_IF_ERROR(make_dialled_folder(folder));
   FT_RETURN_IF_ERROR(write_dialled_json(folder, "config.json", config));
-  const char* file = chain.is_mlp ? "model.safetensors" : "medusa_lm_head.safetensors";
+  const bool is_medusa = chain.kind == DialledChain::Kind::kMedusa;
+  const char* file = is_medusa ? "medusa_lm_head.safetensors" : "model.safetensors";
   return write_safetensors((std::filesystem::path(folder) / file).string(), tensors.take());
 }
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "dialled/dialled_chains.h"
 #include "dialled/dialled_heads.h"
@@ -43,7 +44,7 @@ foretoken::Status write_prompts(const std::string& folder, const foretoken::Dial
 // Folders of the draft heads to write beside the checkpoint; empty: none.
 struct HeadOptions {
   std::string of_kind[std::size(foretoken::kHeadKinds)];  // in their order
-  std::string medusa, mlp_speculator;
+  std::string medusa, mlp_speculator, assistant;
   double agreement = 0.8;
   int num_modules = 1;
   int num_layers = 1;
@@ -60,11 +61,14 @@ foretoken::Status write_heads(const foretoken::DialledShape& shape, const HeadOp
     if (foretoken::has_layers(head.kind)) head.num_layers = options.num_layers;
     FT_RETURN_IF_ERROR(foretoken::write_dialled_head(folder, shape, head));
   }
-  for (const bool is_mlp : {false, true}) {
-    const std::string& folder = is_mlp ? options.mlp_speculator : options.medusa;
+  using Kind = foretoken::DialledChain::Kind;
+  const std::pair<Kind, std::string> chains[] = {{Kind::kMedusa, options.medusa},
+                                                 {Kind::kMlp, options.mlp_speculator},
+                                                 {Kind::kAssistant, options.assistant}};
+  for (const auto& [kind, folder] : chains) {
     if (folder.empty()) continue;
     FT_RETURN_IF_ERROR(foretoken::write_dialled_chain(
-        folder, shape, {.is_mlp = is_mlp, .agreement = options.agreement}));
+        folder, shape, {.kind = kind, .agreement = options.agreement}));
   }
   return {};
 }
@@ -81,6 +85,7 @@ void add_head_options(CLI::App* app, HeadOptions* options) {
   app->add_option("--medusa", options->medusa, "Folder of Medusa heads to write");
   app->add_option("--mlp_speculator", options->mlp_speculator,
                   "Folder of an MLP speculator to write");
+  app->add_option("--gemma4_assistant", options->assistant, "Folder of an assistant to write");
   app->add_option("--head-agreement", options->agreement,
                   "Share of ids after which a head drafts what the checkpoint emits")
       ->check(CLI::Range(0.0, 1.0))

@@ -28,6 +28,7 @@ struct DraftStep {
   PlanLimits limits{};
   BatchState batch{};
   StepTensors tensors{};
+  KvCaches caches{};  // of the target
   int index = 0;  // of the drafter among the engine's: SlotParams::drafter of the slots it serves
   DraftMasks masks{};
 };

@@ -29,6 +29,7 @@ std::string method_in(const std::string& name) {
     if (contains(text, part)) return "eagle3";
   }
   if (contains(text, "eagle")) return "eagle";
+  if (contains(text, "gemma") && contains(text, "assistant")) return "gemma4_assistant";
   if (contains(text, "mtp")) return "mtp";
   return {};
 }
@@ -49,7 +50,7 @@ std::string chain_method(const Checkpoint& checkpoint) {
 
 MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
-  bool block = false, markov = false, masks = false;
+  bool block = false, markov = false, masks = false, chained = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const bool of_module = name.starts_with("mtp.");
     fc |= name.ends_with("fc.weight") && !of_module;
@@ -60,9 +61,12 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
     masks |= name == "mask_hidden" || name == "model.mask_hidden";
     mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.") ||
            contains(name, "mtp_linear_proj.") || name == "mtp.fc.weight";
+    chained |= name == "post_projection.weight";
     embedding |= name.ends_with("embed_tokens.weight") || name.ends_with("embeddings.weight");
     first_layer |= contains(name, "layers.0.") && !of_module;
   }
+  // Of a language model's layers, between two projections.
+  if (chained && first_layer) return {"gemma4_assistant", true};
   if (fc && block) return {markov ? "dspark" : "dflash", true};
   if (fc && masks) return {"p_eagle", true};
   if (fc) return {eagle3 ? "eagle3" : "eagle", true};

@@ -44,6 +44,7 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .limits = memory_.limits(),
                    .batch = memory_.batch,
                    .tensors = memory_.tensors,
+                   .caches = kv_caches_,
                    .index = index,
                    .masks = draft_masks(step)},
                   shape);

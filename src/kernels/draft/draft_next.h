@@ -12,7 +12,8 @@ namespace foretoken {
 //   id < 0 (no valid draft): draft.num_draft_tokens = num_draft_tokens, and s has no further rows.
 //   Otherwise drafts[pass] = id, num_draft_tokens = pass + 1; when draft.num_draft_tokens > pass +
 //   1, a row of `out`: id = token_map[id] where a map is given, position = len + pass, source =
-//   logits_rows[j], wanting logits; with keeps_written draft.written = len + pass + 1.
+//   logits_rows[j], seen = len - 2, wanting logits; with keeps_written draft.written = len + pass
+//   + 1.
 // Rows of `out` keep the order of j. Padding as in draft_rows.
 struct DraftNextArgs {
   static constexpr Op kOp = Op::kDraftNext;

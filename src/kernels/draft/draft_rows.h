@@ -16,12 +16,12 @@ namespace foretoken {
 //   blocks may have computed them. Entries before `first_entry` do not exist and count as exact.
 //   n = min(end - computed, span.draft_rows, max_rows left) rows for entries computed ..
 //   computed + n - 1: id = token_map[id] where a map is given; source = KV slot of the position
-//   before. draft.computed += n, and draft_counts follow.
+//   before, seen = that position. draft.computed += n, and draft_counts follow.
 //   When the slot wants drafts (draft.num_draft_tokens > 0), sampled, has not ended and now has
 //   computed == len, its last row wants logits. Otherwise draft.num_draft_tokens becomes 0.
 // num_draft_tokens becomes 0 for every slot that was looked at. counts are set, num_spans to 0;
-// rows up to max_rows beyond the live ones become harmless padding as in prepare, their source 0.
-// The source of entry 0 is 0 too.
+// rows up to max_rows beyond the live ones become harmless padding as in prepare, their source
+// and seen 0. Those of entry 0 are 0 too.
 //   With last_only the drafter has no entries: each slot that wants drafts, sampled, has not ended
 // and is no longer than max_len gets one row, as above, for its last known token, whatever its
 // span's draft_rows; draft.computed and draft_counts stay as they are.

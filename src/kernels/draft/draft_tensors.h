@@ -14,6 +14,9 @@ struct DraftTensors {
   // [max_rows] where the hidden state that row r pairs with is found: in a catch-up the KV slot of
   // position i - 1 (rows of tap pages), in later passes the row of the pass before.
   int32_t* source;
+  // [max_rows] the last position of the row's slot that the target has computed, or null: nobody
+  // asks for it. In a catch-up position i - 1; all drafts behind len known tokens have len - 2.
+  int32_t* seen = nullptr;
 };
 
 }  // namespace foretoken

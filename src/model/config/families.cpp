@@ -19,8 +19,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"DoryForCausalLM", "Dory", kLoopedLayers},
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},
-    {"Gemma4AssistantForCausalLM", "Gemma 4's assistants", kTargetKeys},
-    {"Gemma4UnifiedAssistantForCausalLM", "Gemma 4 12B's assistant", kTargetKeys},
     {"Glm5NextForConditionalGeneration", "GLM 5 Next", kSparseAttention | kLinearAttention},
     {"HrmTextForCausalLM", "HRM Text", kLoopedLayers},
     {"HYV4ForCausalLM", "Hy4", kSparseAttention},
@@ -59,7 +57,8 @@ std::string unread_quantization(const Json& config) {
 
 // Heads have architectures of their own, one for each family of targets.
 bool drafts_for_others(const std::string& architecture) {
-  for (const char* part : {"Eagle", "Medusa", "MLPSpeculator", "DFlash", "DSpark"}) {
+  for (const char* part : {"Eagle", "Medusa", "MLPSpeculator", "DFlash", "DSpark",
+                           "Gemma4Assistant", "Gemma4UnifiedAssistant"}) {
     if (architecture.find(part) != std::string::npos) return true;
   }
   return false;

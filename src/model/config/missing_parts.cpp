@@ -25,7 +25,6 @@ constexpr MissingPartName kPartNames[] = {
     {kShardedProjections, "projections fused by shards"},
     {kAttentionExperts, "experts of attention"},
     {kGateLimits, "limits of experts' gates"},
-    {kTargetKeys, "the KV cache of its target"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is

@@ -21,7 +21,6 @@ enum MissingPart : uint32_t {
   kEncoder = 1u << 11,
   kResidualGates = 1u << 12,
   kGrowingQueries = 1u << 13,
-  kTargetKeys = 1u << 14,
 };
 
 // "sparse attention and an encoder"; empty for none.

@@ -37,16 +37,14 @@ class MedusaHead final : public ChainHead {
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
-  const void* forward(Queue& queue, int32_t step, const DraftTensors& tensors,
-                      const DraftHead::Source& taps, int32_t max_rows) override;
+  const void* forward(Queue& queue, const ChainPass& pass) override;
   Output output(int32_t step) const override {
     const size_t index = weights_.outputs.size() == 1 ? 0 : static_cast<size_t>(step);
     return {weights_.outputs.at(index).head, hidden_};
   }
 
  private:
-  void enter(Queue& queue, int32_t step, const DraftTensors& tensors, const DraftHead::Source& taps,
-             int32_t max_rows);
+  void enter(Queue& queue, const ChainPass& pass);
 
   Model& target_;
   const int32_t hidden_;
@@ -250,23 +248,22 @@ Status MedusaHead::take_scratch() {
 
 // The target's state of each row, also behind the rows that have ended since the step before, and
 // copies of it that the blocks work on.
-void MedusaHead::enter(Queue& queue, int32_t step, const DraftTensors& tensors,
-                       const DraftHead::Source& taps, int32_t max_rows) {
-  float* state = states_[static_cast<size_t>(step % 2)];
-  MoveRowsArgs copy{.counts = tensors.rows.counts,
-                    .in = states_[static_cast<size_t>((step + 1) % 2)],
+void MedusaHead::enter(Queue& queue, const ChainPass& pass) {
+  float* state = states_[static_cast<size_t>(pass.step % 2)];
+  MoveRowsArgs copy{.counts = pass.tensors.rows.counts,
+                    .in = states_[static_cast<size_t>((pass.step + 1) % 2)],
                     .out = state,
-                    .from = tensors.source,
+                    .from = pass.tensors.source,
                     .to = nullptr,
                     .row_kind = RowKind::kToken,
-                    .max_rows = max_rows,
+                    .max_rows = pass.max_rows,
                     .width = hidden_,
                     .out_stride = hidden_,
                     .out_offset = 0,
                     .in_dtype = DType::kF32,
                     .out_dtype = DType::kF32};
-  if (step == 0) {
-    taps_.read(queue, tensors, taps, max_rows, state, DType::kF32);
+  if (pass.step == 0) {
+    taps_.read(queue, pass.tensors, pass.taps, pass.max_rows, state, DType::kF32);
   } else {
     move_rows(queue, copy);
   }
@@ -279,18 +276,17 @@ void MedusaHead::enter(Queue& queue, int32_t step, const DraftTensors& tensors,
   move_rows(queue, copy);
 }
 
-const void* MedusaHead::forward(Queue& queue, int32_t step, const DraftTensors& tensors,
-                                const DraftHead::Source& taps, int32_t max_rows) {
-  FT_CHECK(max_rows > 0 && max_rows <= max_rows_);
-  enter(queue, step, tensors, taps, max_rows);
-  const StepTensors& live = tensors.rows;
-  const LayerRows rows{queue, live.counts, live.positions, live.row_slot, max_rows};
-  for (const Linear& block : weights_.blocks.at(static_cast<size_t>(step))) {
+const void* MedusaHead::forward(Queue& queue, const ChainPass& pass) {
+  FT_CHECK(pass.max_rows > 0 && pass.max_rows <= max_rows_);
+  enter(queue, pass);
+  const StepTensors& live = pass.tensors.rows;
+  const LayerRows rows{queue, live.counts, live.positions, live.row_slot, pass.max_rows};
+  for (const Linear& block : weights_.blocks.at(static_cast<size_t>(pass.step))) {
     multiply(rows, x_, block, {product_}, dtype_);
     activate(queue, {.counts = live.counts,
                      .x = product_,
                      .out = delta_,
-                     .max_rows = max_rows,
+                     .max_rows = pass.max_rows,
                      .size = hidden_,
                      .activation = Activation::kSilu,
                      .out_dtype = DType::kF32});

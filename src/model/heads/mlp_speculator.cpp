@@ -48,8 +48,7 @@ class MlpSpeculator final : public ChainHead {
   int64_t scratch_bytes() const override {
     return static_cast<int64_t>(scratch_arena_.bytes_taken());
   }
-  const void* forward(Queue& queue, int32_t step, const DraftTensors& tensors,
-                      const DraftHead::Source& taps, int32_t max_rows) override;
+  const void* forward(Queue& queue, const ChainPass& pass) override;
   Output output(int32_t step) const override { return {of(step).output.head, config_.inner}; }
 
  private:
@@ -62,8 +61,7 @@ class MlpSpeculator final : public ChainHead {
     if (!config_.ties_weights || step == 0) return of(step).projection;
     return tied_projection_;
   }
-  void enter(const LayerRows& rows, int32_t step, const DraftTensors& tensors,
-             const DraftHead::Source& taps);
+  void enter(const LayerRows& rows, const ChainPass& pass);
   void add_embedding(const LayerRows& rows, const MlpStep& weights, const int32_t* ids);
   Status load_step(ChainLoader& chain, int32_t step, const std::string& prefix);
   int32_t width(int32_t step) const {
@@ -177,13 +175,12 @@ Status MlpSpeculator::take_scratch() {
 }
 
 // What the projection reads.
-void MlpSpeculator::enter(const LayerRows& rows, int32_t step, const DraftTensors& tensors,
-                          const DraftHead::Source& taps) {
-  if (step > 0) {
+void MlpSpeculator::enter(const LayerRows& rows, const ChainPass& pass) {
+  if (pass.step > 0) {
     move_rows(rows.queue, {.counts = rows.counts,
-                           .in = states_[static_cast<size_t>((step + 1) % 2)],
+                           .in = states_[static_cast<size_t>((pass.step + 1) % 2)],
                            .out = x_,
-                           .from = tensors.source,
+                           .from = pass.tensors.source,
                            .to = nullptr,
                            .row_kind = RowKind::kToken,
                            .max_rows = rows.max_rows,
@@ -195,10 +192,10 @@ void MlpSpeculator::enter(const LayerRows& rows, int32_t step, const DraftTensor
     return;
   }
   if (!config_.scales_input) {
-    taps_.read(rows.queue, tensors, taps, rows.max_rows, x_, dtype_);
+    taps_.read(rows.queue, pass.tensors, pass.taps, rows.max_rows, x_, dtype_);
     return;
   }
-  taps_.read(rows.queue, tensors, taps, rows.max_rows, tap_, DType::kF32);
+  taps_.read(rows.queue, pass.tensors, pass.taps, rows.max_rows, tap_, DType::kF32);
   norm_rows(rows, tap_, nullptr, input_norm_, {target_.config().hidden_size, kMlpEps},
             {x_, dtype_});
 }
@@ -226,19 +223,18 @@ void MlpSpeculator::add_embedding(const LayerRows& rows, const MlpStep& weights,
   norm_rows(rows, sum_, normed_, Norm{}, {config_.inner, 0}, {embedded_, DType::kF32});
 }
 
-const void* MlpSpeculator::forward(Queue& queue, int32_t step, const DraftTensors& tensors,
-                                   const DraftHead::Source& taps, int32_t max_rows) {
-  FT_CHECK(max_rows > 0 && max_rows <= max_rows_);
-  const StepTensors& live = tensors.rows;
-  const LayerRows rows{queue, live.counts, live.positions, live.row_slot, max_rows};
-  enter(rows, step, tensors, taps);
-  multiply(rows, x_, projection(step), {sum_}, dtype_);
-  add_embedding(rows, of(step), live.token_ids);
-  void* state = states_[static_cast<size_t>(step % 2)];
+const void* MlpSpeculator::forward(Queue& queue, const ChainPass& pass) {
+  FT_CHECK(pass.max_rows > 0 && pass.max_rows <= max_rows_);
+  const StepTensors& live = pass.tensors.rows;
+  const LayerRows rows{queue, live.counts, live.positions, live.row_slot, pass.max_rows};
+  enter(rows, pass);
+  multiply(rows, x_, projection(pass.step), {sum_}, dtype_);
+  add_embedding(rows, of(pass.step), live.token_ids);
+  void* state = states_[static_cast<size_t>(pass.step % 2)];
   activate(queue, {.counts = live.counts,
                    .x = embedded_,
                    .out = state,
-                   .max_rows = max_rows,
+                   .max_rows = pass.max_rows,
                    .size = config_.inner,
                    .activation = Activation::kGelu,
                    .out_dtype = dtype_});

@@ -13,11 +13,18 @@ namespace {
 
 TEST(Method, OfNames) {
   const char* const names[][2] = {
-      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},  {"someone/model-eagle-3", "eagle3"},
-      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},      {"some/DeepSeek-MTP/", "mtp"},
-      {"amazon/GPT-OSS-20B-P-EAGLE", "p_eagle"},          {"a/qwen3_8b_peagle_demo", "p_eagle"},
-      {"/models/eagle/llama-68m", "draft_model"},         {"JackFram/llama-68m", "draft_model"},
-      {"FasterDecoding/medusa-vicuna-7b-v1.3", "medusa"}, {"x/mlp-speculator", "mlp_speculator"},
+      {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "eagle3"},
+      {"someone/model-eagle-3", "eagle3"},
+      {"yuhuili/EAGLE-LLaMA3-Instruct-8B", "eagle"},
+      {"some/DeepSeek-MTP/", "mtp"},
+      {"amazon/GPT-OSS-20B-P-EAGLE", "p_eagle"},
+      {"a/qwen3_8b_peagle_demo", "p_eagle"},
+      {"/models/eagle/llama-68m", "draft_model"},
+      {"JackFram/llama-68m", "draft_model"},
+      {"FasterDecoding/medusa-vicuna-7b-v1.3", "medusa"},
+      {"x/mlp-speculator", "mlp_speculator"},
+      {"google/gemma-4-E2B-it-assistant", "gemma4_assistant"},
+      {"x/a-7b-assistant", "draft_model"},
   };
   for (const auto& [name, method] : names) EXPECT_EQ(method_of_name(name).method, method) << name;
   EXPECT_FALSE(method_of_name("a/eagle").certain);
@@ -47,6 +54,12 @@ TEST(Method, OfTensors) {
     EXPECT_EQ(method_of_files(chains + name).method, "mlp_speculator") << name;
     EXPECT_TRUE(method_of_files(chains + name).certain);
   }
+  for (const char* name : {"dense", "ordered", "unified"}) {
+    const MethodGuess guess =
+        method_of_files(std::string(foretoken::kSourceFolder) + "/tests/golden/assistants/" + name);
+    EXPECT_EQ(guess.method, "gemma4_assistant") << name;
+    EXPECT_TRUE(guess.certain);
+  }
   // Whatever the first layer's mixer is.
   const std::string models = std::string(foretoken::kSourceFolder) + "/tests/golden/architectures/";
   for (const char* name : {"lfm2", "qwen3", "mamba2"}) {
@@ -74,6 +87,8 @@ TEST(Method, OfConfigsAlone) {
       {R"({"architectures": ["MedusaModel"]})", "medusa"},
       {R"({"architectures": ["MLPSpeculatorPreTrainedModel"]})", "mlp_speculator"},
       {R"({"model_type": "mlp_speculator"})", "mlp_speculator"},
+      {R"({"architectures": ["Gemma4AssistantForCausalLM"]})", "gemma4_assistant"},
+      {R"({"model_type": "gemma4_unified_assistant"})", "gemma4_assistant"},
       {R"({"architectures": ["LlamaForCausalLM"]})", ""},
       {"not json", ""},
   };

@@ -47,6 +47,7 @@ class DraftNextTest : public StepTest {
       EXPECT_EQ(pass_.row_slot[r], padded ? d.sizes.num_slots : -5);
       EXPECT_EQ(pass_.kv_slot[r], padded ? 0 : -5);
       EXPECT_EQ(pass_.source[r], padded ? 0 : -5);
+      EXPECT_EQ(pass_.seen[r], padded ? 0 : -5);
     }
   }
   template <class T>
@@ -73,6 +74,7 @@ TEST_F(DraftNextTest, TakesTheIdsAndLaysOutTheNextRows) {
   EXPECT_EQ(live(pass_.token_ids), (Ids{40, 43}));
   EXPECT_EQ(live(pass_.positions), (Ids{5, 9}));
   EXPECT_EQ(live(pass_.source), (Ids{1, 5}));
+  EXPECT_EQ(live(pass_.seen), (Ids{3, 7})) << "what the target has computed";
   EXPECT_EQ(drafts(d, 0), (Ids{40}));
   EXPECT_EQ(drafts(d, 1), (Ids{41}));
   EXPECT_EQ(drafts(d, 3), (Ids{43}));
@@ -88,6 +90,7 @@ TEST_F(DraftNextTest, ALaterPassFollows) {
   EXPECT_EQ(live(pass_.row_slot), (Ids{3}));
   EXPECT_EQ(live(pass_.positions), (Ids{11}));
   EXPECT_EQ(live(pass_.source), (Ids{1}));
+  EXPECT_EQ(live(pass_.seen), (Ids{7}));
   EXPECT_EQ(drafts(d, 0), (Ids{77, 77, 50}));
   EXPECT_EQ(drafts(d, 3), (Ids{77, 77, 51}));
 }

@@ -66,6 +66,7 @@ class DraftRowsTest : public StepTest {
       rows.push_back(row);
       EXPECT_EQ(pass_.kv_slot[r], d.kv_slot_of(row.slot, row.position));
       EXPECT_EQ(pass_.source[r], row.position > 0 ? d.kv_slot_of(row.slot, row.position - 1) : 0);
+      EXPECT_EQ(pass_.seen[r], std::max(row.position - 1, 0));
     }
     for (int r = pass_.counts.num_rows; r < kRows; ++r) {
       const bool padded = r < args.max_rows;
@@ -74,6 +75,7 @@ class DraftRowsTest : public StepTest {
       EXPECT_EQ(pass_.row_slot[r], padded ? d.sizes.num_slots : -5);
       EXPECT_EQ(pass_.kv_slot[r], padded ? 0 : -5);
       EXPECT_EQ(pass_.source[r], padded ? 0 : -5);
+      EXPECT_EQ(pass_.seen[r], padded ? 0 : -5);
     }
     return rows;
   }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "model/heads/assistant_config.h"
 #include "model/heads/medusa_head.h"
 #include "model/heads/mlp_speculator.h"
 #include "model/registry.h"
@@ -26,10 +27,18 @@ TEST(DialledChains, AreReadAsWhatTheyAre) {
       write_dialled_chain(folder.file("medusa"), small_chain_target(), {.num_draft_tokens = 3})
           .ok());
   EXPECT_EQ(read_medusa_config(folder.file("medusa"), target).value().num_heads, 3);
-  ASSERT_TRUE(write_dialled_chain(folder.file("mlp"), small_chain_target(), {.is_mlp = true}).ok());
+  ASSERT_TRUE(write_dialled_chain(folder.file("mlp"), small_chain_target(),
+                                  {.kind = DialledChain::Kind::kMlp})
+                  .ok());
   const auto mlp = read_mlp_speculator_config(folder.file("mlp"), target).value();
   EXPECT_EQ(mlp.num_steps, 4);
   EXPECT_EQ(mlp.inner, target.hidden_size);
+  ASSERT_TRUE(write_dialled_chain(folder.file("assistant"), small_chain_target(),
+                                  {.kind = DialledChain::Kind::kAssistant, .clusters = 20})
+                  .ok());
+  const auto assistant = read_assistant_config(folder.file("assistant"), target).value();
+  EXPECT_EQ(assistant.clusters, 20);
+  EXPECT_EQ(assistant.layer.layers.size(), 1u);
 }
 
 TEST(DialledChains, WrongValuesAreNamed) {

@@ -1,5 +1,7 @@
 #include "kernels/draft/draft_next.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/op_table.h"
 #include "kernels/draft/cpu/draft_pass.h"
 
@@ -21,7 +23,8 @@ void draft_next(const void* args, CpuPool&) {
     state.num_draft_tokens = a.pass + 1;
     if (state.draft.num_draft_tokens <= a.pass + 1) continue;
     const int32_t position = state.len + a.pass;
-    pass.add_row(slot, position, a.token_map != nullptr ? a.token_map[id] : id, row);
+    pass.add_row(slot, position, a.token_map != nullptr ? a.token_map[id] : id, row,
+                 std::max(state.len - 2, 0));
     pass.want_logits();
     if (a.keeps_written != 0) state.draft.written = position + 1;
   }

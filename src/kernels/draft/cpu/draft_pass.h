@@ -13,8 +13,9 @@ class DraftPass {
 
   int num_rows() const { return num_rows_; }
   int rows_left() const { return max_rows_ - num_rows_; }
-  // The row of a slot's entry at `position`, paired with the state that lies at `source`.
-  void add_row(int32_t slot, int32_t position, int32_t id, int32_t source);
+  // The row of a slot's entry at `position`, paired with the state that lies at `source`, behind
+  // the position `seen`.
+  void add_row(int32_t slot, int32_t position, int32_t id, int32_t source, int32_t seen = 0);
   // The row added last wants logits.
   void want_logits();
   // Sets the counts and makes padding of the rows left.

@@ -15,7 +15,8 @@ namespace {
 void add_row(const DraftRowsArgs& a, int32_t slot, int32_t position, DraftPass& pass) {
   const int32_t id = token_at(a.batch, slot, position);
   pass.add_row(slot, position, a.token_map != nullptr ? a.token_map[id] : id,
-               position > 0 ? kv_slot_at(a.batch, slot, position - 1) : 0);
+               position > 0 ? kv_slot_at(a.batch, slot, position - 1) : 0,
+               std::max(position - 1, 0));
 }
 
 // Adds the span's rows and returns whether its slot has every entry of its known tokens.

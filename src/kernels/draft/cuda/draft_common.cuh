@@ -29,6 +29,7 @@ __device__ inline void end_draft_rows(const DraftTensors& out, const BatchState&
     out.rows.row_slot[row] = batch.num_slots;
     out.rows.kv_slot[row] = 0;
     out.source[row] = 0;
+    if (out.seen != nullptr) out.seen[row] = 0;
   }
 }
 

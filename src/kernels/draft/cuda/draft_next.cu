@@ -39,6 +39,7 @@ __global__ void __launch_bounds__(kDraftThreads) draft_next_kernel(DraftNextArgs
       args.out.rows.token_ids[row] = args.token_map == nullptr ? id : args.token_map[id];
       args.out.rows.logits_rows[row] = row;
       args.out.source[row] = source;
+      if (args.out.seen != nullptr) args.out.seen[row] = max(args.batch.slots[slot].len - 2, 0);
     }
     rows += scratch[kDraftThreads - 1];
   }

@@ -190,6 +190,7 @@ __device__ void fill_row(const DraftRowsArgs& args, const SpanChunk& chunk, int 
   const int id = batch.token_pages[place];
   args.out.rows.token_ids[row] = args.token_map == nullptr ? id : args.token_map[id];
   args.out.source[row] = position > 0 ? kv_slot_at(batch, slot, position - 1) : 0;
+  if (args.out.seen != nullptr) args.out.seen[row] = max(position - 1, 0);
   const int next_span = i + 1 < chunk.num_spans ? chunk.row_begin[i + 1] : end;
   if (args.last_only != 0) return;
   if (row + 1 == next_span || (position + 1) % batch.block_size == 0) {
