@@ -160,6 +160,11 @@ Status read_mimo2_file(const GgufFile& file, nlohmann::json& config) {
     const bool sparse = file.tensors().contains(before + "ffn_gate_inp.weight");
     parts.push_back(sparse ? "sparse" : "dense");
   }
+  // A file of modules alone, which have a window, has no other layers.
+  for (int64_t i = num_layers; i < num_layers + modules; ++i) {
+    const std::string sinks = "blk." + std::to_string(i) + ".attn_sinks.weight";
+    if (file.tensors().contains(sinks)) config["add_swa_attention_sink_bias"] = true;
+  }
   if (config["num_key_value_heads"].is_array()) config["num_key_value_heads"] = of_layer(heads, 0);
   config["layer_types"] = std::move(own_types);
   config["mlp_layer_types"] = std::move(parts);

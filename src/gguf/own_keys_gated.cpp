@@ -178,7 +178,9 @@ Status read_step35_file(const GgufFile& file, Json& config) {
   FT_RETURN_IF_ERROR(add_step_heads(file, static_cast<size_t>(num_layers), config));
   config["moe_layers_enum"] = layers_with(file, num_layers, "ffn_gate_inp.weight");
   config["use_moe_router_bias"] = !layers_with(file, num_layers, "exp_probs_b.bias").empty();
-  config["use_head_wise_attn_gate"] = file.tensors().contains("blk.0.attn_gate.weight");
+  // A file of modules alone has no other layers.
+  const int64_t all_layers = num_layers + modules.value_or(0);
+  config["use_head_wise_attn_gate"] = !layers_with(file, all_layers, "attn_gate.weight").empty();
   FT_RETURN_IF_ERROR(add_limits(file, "swiglu_clamp_exp", "swiglu_limits", config));
   FT_RETURN_IF_ERROR(add_limits(file, "swiglu_clamp_shexp", "swiglu_limits_shared", config));
   return add_step_rope(file, config);
