@@ -121,6 +121,8 @@ class Head final : public DraftHead {
   int32_t tap_width() const {
     return static_cast<int32_t>(config_.tap_layers.size()) * target_.config().hidden_size;
   }
+  // Of a state that is kept of each position: of all streams, where there are several.
+  int32_t kept_width() const { return target_.config().hidden_size * config_.layer.hyper.count; }
 
   Device& device_;
   const DraftHeadConfig config_;
@@ -198,7 +200,7 @@ Status Head::take_scratch() {
     FT_ASSIGN_OR_RETURN(entered_, arena.take(rows * hidden * act, what));
   }
   if (states_ranks_.are_several()) {
-    const auto width = static_cast<size_t>(std::max(tap_width(), target_.config().hidden_size));
+    const auto width = static_cast<size_t>(std::max(tap_width(), kept_width()));
     FT_ASSIGN_OR_RETURN(joined_,
                         arena.take(rows * width * dtype_size(target_.config().dtype), what));
   }
@@ -293,7 +295,7 @@ const float* Head::run_layers(const Pass& pass, int32_t module, LayerKv kv, cons
 // The rows' states, whole and side by side.
 DraftHead::Source Head::join_parts(const LayerRows& rows, const Source& source,
                                    const int32_t* from) {
-  const int32_t part = target_.config().hidden_size / states_ranks_.size;
+  const int32_t part = kept_width() / states_ranks_.size;
   const auto taps = static_cast<int32_t>(config_.tap_layers.size());
   gather_parts(rows.queue, {.counts = rows.counts,
                             .in = source.rows,
