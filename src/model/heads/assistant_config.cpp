@@ -20,6 +20,7 @@ Json layer_fields(const Json& text, const Json& file) {
   Json json = text;
   json["architectures"] = {kGemma4Architecture.name};
   json["num_kv_shared_layers"] = 0;
+  json.erase("vocab_size_per_layer_input");
   if (!json.contains("hidden_size_per_layer_input")) json["hidden_size_per_layer_input"] = 0;
   if (file.contains("tie_word_embeddings")) {
     json["tie_word_embeddings"] = file["tie_word_embeddings"];

@@ -51,7 +51,8 @@ class AssistantHead final : public ChainHead {
   }
   const void* forward(Queue& queue, const ChainPass& pass) override;
   Output output(int32_t) const override {
-    return {output_.head, config_.layer.hidden_size, config_.layer.logits_softcap};
+    const bool is_whole = !output_.head.clusters.exist();
+    return {output_.head, config_.layer.hidden_size, is_whole ? config_.layer.logits_softcap : 0};
   }
 
  private:
