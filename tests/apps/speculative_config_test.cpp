@@ -179,7 +179,8 @@ TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
           "prompt_lookup_min": 1, "prompt_lookup_max": 4)")});
   EXPECT_EQ(harmless.exit_code, 0) << harmless.err;
   const CommandResult warned =
-      start({"-sc", ngram_with(R"("attention_backend": "FLASH_ATTN", "enforce_eager": true,
+      start({"--log-level", "warning", "-sc",
+             ngram_with(R"("attention_backend": "FLASH_ATTN", "enforce_eager": true,
           "moe_backend": "triton")")});
   EXPECT_EQ(warned.exit_code, 0) << warned.err;
   for (const char* name : {"'attention_backend'", "'enforce_eager'", "'moe_backend'"}) {
