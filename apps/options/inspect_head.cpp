@@ -94,7 +94,7 @@ std::string use_of(const std::string& folder, const std::string& method) {
          " beside the --model that it was trained for";
 }
 
-// Heads without layers that attend, which have no keys and values.
+// Heads without keys and values of their own.
 Result<std::optional<ordered_json>> inspect_chain(const std::string& folder,
                                                   const DrafterEntry& entry) {
   FT_ASSIGN_OR_RETURN(const nlohmann::json file, read_model_json(folder, "config.json"));

@@ -72,7 +72,7 @@ struct DrafterEntry {
   std::optional<HeadKind> head{};
   Result<std::unique_ptr<Drafter>> (*make_head)(const DrafterContext& context, HeadKind kind,
                                                 const char* name) = nullptr;
-  // A head without such layers, which draft/chain_drafter.h runs.
+  // A head without keys and values of its own, which draft/chain_drafter.h runs.
   Result<ChainFiles> (*read_chain)(const std::string& folder, const ModelConfig& target) = nullptr;
   // The id of the mask behind which a language model drafts, where its folder names one; null: it
   // needs none.
