@@ -35,7 +35,7 @@ constexpr MlxLayout kLayouts[] = {
     {.marker = ".mlp.share_expert.", .names = kStep, .whole_norms = true},
     {.marker = ".q_conv.conv.", .names = kKimiLinear},
     {.marker = ".conv.conv.", .names = kLfm2},
-    {.marker = ".ffn.experts.0.w1.", .names = kDbrx},
+    {.marker = ".ffn.experts.0.v1.", .names = kDbrx},
     {.marker = "model.h.0.attn.c_attn.", .names = kGpt2},
     {.marker = "model.h.0.attention.query_key_value.", .names = kGptNeoX}};
 
