@@ -81,7 +81,7 @@ TEST(DequantUnits, WordsOfLanesFillAUnit) {
 template <int Group, bool HasZeros>
 class SplitProduct {
   using Codes = Int4Codes<HasZeros>;
-  using Scales = IntScales<4, Group, HasZeros>;
+  using Scales = IntScales<4, Group, HasZeros ? IntOffset::kZeros : IntOffset::kMiddle>;
   static constexpr int kRows = 128, kTiles = 2, kColumns = kTiles * 8;
   static constexpr int kUnitBytes = Codes::kCodeBytes + Scales::kBytes;
 

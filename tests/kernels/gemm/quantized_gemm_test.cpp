@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/half.h"
 #include "kernels/gemm/head_argmax.h"
 #include "kernels/gemm/packed_product.h"
 
@@ -59,46 +61,77 @@ class QuantizedGemm : public PackedProductTest,
   std::vector<std::byte> rows_;
 };
 
-// Of GGUF's blocks, whose values a GPU rounds to bfloat16.
-bool is_rounded(const QuantForm& form) {
-  const bool has_minima_or_super = form.scale == GroupScale::kSuper ||
-                                   form.scale == GroupScale::kSuperSigned ||
-                                   form.scale == GroupScale::kHalfAndMinimum;
-  return has_minima_or_super || form.table == CodeTable::kIq4 || form.bits == 5;
-}
-
-// Integers with a half for each group, of which a GPU takes the nearest bfloat16.
+// Integers with a scale for each group, of which a GPU takes the nearest bfloat16, and of minima.
 bool rounds_scales(const QuantForm& form) {
-  const bool of_halves = form.scale == GroupScale::kHalf || form.scale == GroupScale::kHalfAndZero;
-  return form.bits != 5 && form.table == CodeTable::kNone && of_halves;
+  switch (form.scale) {
+    case GroupScale::kHalf:
+      return form.table != CodeTable::kE2m1;
+    case GroupScale::kHalfAndZero:
+    case GroupScale::kHalfAndMinimum:
+    case GroupScale::kSuper:
+    case GroupScale::kSuperSigned:
+      return true;
+    default:
+      return false;
+  }
 }
 
-// The rows with such scales, which are halves still.
-std::vector<std::byte> with_rounded_scales(const QuantForm& form, std::vector<std::byte> rows,
-                                           int64_t k) {
+struct FormedRows {
+  QuantForm form;
+  std::vector<std::byte> rows;
+};
+
+uint16_t rounded_half(float value) {
+  return half_from_float(typed_data({value}, DType::kBF16).values.front());
+}
+
+// The rows with such scales and minima, which are halves of each group.
+FormedRows with_rounded_scales(const QuantForm& form, const std::vector<std::byte>& rows,
+                               int64_t k) {
+  const bool is_super = form.scale == GroupScale::kSuper || form.scale == GroupScale::kSuperSigned;
+  FormedRows made{form, {}};
+  if (form.scale == GroupScale::kSuper) made.form.scale = GroupScale::kHalfAndMinimum;
+  if (form.scale == GroupScale::kSuperSigned) made.form.scale = GroupScale::kHalf;
   const auto row_bytes = size_t(quantized_row_bytes(form, k));
-  const auto halves = size_t(quantized_row_halves(form, k));
-  for (size_t row = 0; row < rows.size() / row_bytes; ++row) {
-    for (size_t i = 0; i < halves; ++i) {
-      std::byte* at = rows.data() + row * row_bytes + size_t(k) + i * 2;
+  const int64_t halves = quantized_row_halves(made.form, k), groups = k / form.group;
+  const int64_t supers = k / kSuperGroup;
+  for (const std::byte* row = rows.data(); row != rows.data() + rows.size(); row += row_bytes) {
+    const std::byte* behind = row + k;
+    const auto half_at = [&](int64_t i) {
       uint16_t half = 0;
-      std::memcpy(&half, at, sizeof half);
-      half = static_cast<uint16_t>((half + 3 + (half >> 3 & 1)) & 0xfff8);
-      std::memcpy(at, &half, sizeof half);
+      std::memcpy(&half, behind + i * 2, sizeof half);
+      return half_to_float(half);
+    };
+    const std::byte* bytes = behind + quantized_row_halves(form, k) * 2;
+    made.rows.insert(made.rows.end(), row, behind);
+    for (int64_t i = 0; i < halves; ++i) {
+      float value = is_super ? half_at(i / groups * supers + i % groups * form.group / kSuperGroup)
+                             : half_at(i);
+      const auto byte = is_super ? static_cast<uint8_t>(bytes[i]) : uint8_t{1};
+      value *= form.scale == GroupScale::kSuperSigned
+                   ? static_cast<float>(static_cast<int8_t>(byte))
+                   : static_cast<float>(byte);
+      const uint16_t half = rounded_half(value);
+      const auto* of_half = reinterpret_cast<const std::byte*>(&half);
+      made.rows.insert(made.rows.end(), of_half, of_half + sizeof half);
+    }
+    if (form.scale == GroupScale::kHalfAndZero) {
+      made.rows.insert(made.rows.end(), bytes, row + row_bytes);
     }
   }
-  return rows;
+  return made;
 }
 
-// The CPU rounds x to eight bits; a GPU widens codes without loss, or to the nearest bfloat16, and
-// adds in float.
+// The CPU rounds x to eight bits; a GPU widens codes without loss, or to the bfloat16 nearest to
+// what rounded scales make of them, and adds in float.
 TEST_P(QuantizedGemm, MatchesDouble) {
   const QuantForm& form = GetParam().form;
-  const bool rounds = !is_cpu() && rounds_scales(form);
-  std::vector<float> w =
-      dequantized(form, rounds ? with_rounded_scales(form, rows_, k_) : rows_, k_);
-  if (!is_cpu() && (rounds || is_rounded(form))) {
-    w = typed_data(std::move(w), DType::kBF16).values;
+  std::vector<float> w;
+  if (!is_cpu() && rounds_scales(form)) {
+    const FormedRows own = with_rounded_scales(form, rows_, k_);
+    w = typed_data(dequantized(own.form, own.rows, k_), DType::kBF16).values;
+  } else {
+    w = dequantized(form, rows_, k_);
   }
   const void* weight = pack_quantized(WeightOrder::kPlain);
   const void* x = random_x(5, 2);

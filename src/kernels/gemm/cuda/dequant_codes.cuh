@@ -1,11 +1,8 @@
 #pragma once
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "kernels/gemm/cuda/dequant_ints.h"
 #include "kernels/gemm/cuda/dequant_pairs.cuh"
-#include "kernels/gemm/cuda/dequant_super.cuh"
 #include "kernels/gemm/cuda/dequant_weight.cuh"
 
 // How codes lie in units (dequant_weight.cuh) and become operands. A lane has the codes of row
@@ -58,6 +55,7 @@ struct WordOfSteps {
   static constexpr bool kSpreads = false;
 };
 
+__device__ inline uint32_t bits_of(uint32_t base) { return base; }
 __device__ inline uint32_t bits_of(const IntBase& base) { return base.scale | base.zero; }
 
 // Codes of dequant_ints.h.
@@ -179,20 +177,40 @@ struct Nvfp4Form : NoScales {
 };
 
 // The scales of integers, of a lane's row.
-template <int Bits, int Group, bool HasZeros>
-struct LaneIntScales : IntScales<Bits, Group, HasZeros> {
-  static constexpr bool kHasZeros = HasZeros;
+template <int Bits, int Group, IntOffset Offset>
+struct LaneIntScales : IntScales<Bits, Group, Offset> {
   __device__ void load(const uint8_t* scales) {
-    IntScales<Bits, Group, HasZeros>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
+    IntScales<Bits, Group, Offset>::load(scales, static_cast<int>(threadIdx.x) % 32 / 4);
   }
   __device__ IntBase base(int i) const { return this->template base_of<DevicePairs>(i); }
 };
 
 // Row scales are kSmallRowScale.
+template <class Codes_, int Bits, int Group, IntOffset Offset>
+struct IntForm {
+  using Codes = UintCodes<Codes_>;
+  using Scales = LaneIntScales<Bits, Group, Offset>;
+  using Base = IntBase;
+  static constexpr bool kScalesUnits = false;
+  static constexpr int kScaleBytes = Scales::kBytes;
+  static constexpr int kBases = Scales::kBases;
+  __device__ static Base base(const uint8_t* scales, int i) {
+    Scales own;
+    own.load(scales);
+    return own.base(i);
+  }
+};
 template <int Group, bool HasZeros>
 using Int4Form =
-    LoadedForm<UintCodes<Int4Codes<HasZeros>>, LaneIntScales<4, Group, HasZeros>, IntBase>;
-using Int8Form = LoadedForm<UintCodes<Int8Codes>, LaneIntScales<8, 32, false>, IntBase>;
+    IntForm<Int4Codes<HasZeros>, 4, Group, HasZeros ? IntOffset::kZeros : IntOffset::kMiddle>;
+using Int8Form = IntForm<Int8Codes, 8, 32, IntOffset::kMiddle>;
+using Int2MinForm = IntForm<SpreadCodes<2>, 2, 16, IntOffset::kMinimum>;
+using Int3Form = IntForm<SpreadCodes<3>, 3, 16, IntOffset::kMiddle>;
+using Int4MinForm = IntForm<Int4Codes<false>, 4, 32, IntOffset::kMinimum>;
+using Int5Form = IntForm<SpreadCodes<5>, 5, 32, IntOffset::kMiddle>;
+using Int5MinForm = IntForm<SpreadCodes<5>, 5, 32, IntOffset::kMinimum>;
+using Int6Form = IntForm<SpreadCodes<6>, 6, 16, IntOffset::kMiddle>;
+using Iq4Form = IntForm<Iq4Codes, 8, 32, IntOffset::kMiddle>;
 
 // What a lane keeps of the bases of a unit until it widens codes.
 template <class Form>
@@ -206,8 +224,8 @@ struct KeptBases {
   __device__ uint32_t base(int i) const { return bases[i]; }
   __device__ uint32_t last_read() const { return Form::kBases > 1 ? bases[Form::kBases - 1] : 0; }
 };
-template <class Codes, class Scales, class Base>
-struct KeptBases<LoadedForm<Codes, Scales, Base>> : Scales {};
+template <class Codes, int Bits, int Group, IntOffset Offset>
+struct KeptBases<IntForm<Codes, Bits, Group, Offset>> : LaneIntScales<Bits, Group, Offset> {};
 // Eight bytes become pairs when they are needed.
 template <>
 struct KeptBases<Nvfp4Form> {
@@ -245,26 +263,20 @@ auto with_form(DequantKind kind, const Use& use) {
       return use.template operator()<Int4Form<128, true>>();
     case DequantKind::kInt4ZeroBy32:
       return use.template operator()<Int4Form<32, true>>();
-    case DequantKind::kQ2K:
-      return use.template operator()<Q2KForm>();
-    case DequantKind::kQ3K:
-      return use.template operator()<Q3KForm>();
-    case DequantKind::kQ4K:
-      return use.template operator()<Q4KForm>();
-    case DequantKind::kQ5K:
-      return use.template operator()<Q5KForm>();
-    case DequantKind::kQ6K:
-      return use.template operator()<Q6KForm>();
-    case DequantKind::kIq4Xs:
-      return use.template operator()<Iq4XsForm>();
-    case DequantKind::kIq4Nl:
-      return use.template operator()<Iq4NlForm>();
-    case DequantKind::kQ41:
-      return use.template operator()<Q41Form>();
-    case DequantKind::kQ50:
-      return use.template operator()<Q50Form>();
-    case DequantKind::kQ51:
-      return use.template operator()<Q51Form>();
+    case DequantKind::kInt2MinBy16:
+      return use.template operator()<Int2MinForm>();
+    case DequantKind::kInt3By16:
+      return use.template operator()<Int3Form>();
+    case DequantKind::kInt4MinBy32:
+      return use.template operator()<Int4MinForm>();
+    case DequantKind::kInt5By32:
+      return use.template operator()<Int5Form>();
+    case DequantKind::kInt5MinBy32:
+      return use.template operator()<Int5MinForm>();
+    case DequantKind::kInt6By16:
+      return use.template operator()<Int6Form>();
+    case DequantKind::kIq4By32:
+      return use.template operator()<Iq4Form>();
     default:
       return use.template operator()<Int8Form>();
   }

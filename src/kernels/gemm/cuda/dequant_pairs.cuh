@@ -32,9 +32,4 @@ struct DevicePairs {
   }
 };
 
-__device__ inline float first_of_pair(uint32_t pair) { return __uint_as_float(pair << 16); }
-__device__ inline float second_of_pair(uint32_t pair) {
-  return __uint_as_float(pair & 0xffff0000u);
-}
-
 }  // namespace foretoken::cuda

@@ -1,5 +1,7 @@
 #include "kernels/gemm/cuda/dequant_weight.cuh"
 
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -22,6 +24,7 @@ struct PackedSource {
   int64_t row_bytes;
   int64_t k;
   int32_t group;
+  GroupScale scale;
 
   __device__ const uint8_t* row(int64_t i) const { return rows + i * row_bytes; }
   __device__ uint32_t code(const uint8_t* row, int64_t column) const {
@@ -41,13 +44,19 @@ struct PackedSource {
   __device__ uint8_t byte_at(const uint8_t* row, int64_t column) const {
     return column < k ? row[k + 4 + column / group] : 0;
   }
-  // Of rows with scaled scales: halves and then bytes of list `list` of `lists` (quantized_rows.h).
-  __device__ uint16_t super_half_at(const uint8_t* row, int list, int64_t column) const {
-    const uint8_t* half = row + k + (list * (k / kSuperGroup) + column / kSuperGroup) * 2;
-    return static_cast<uint16_t>(half[0] | half[1] << 8);
-  }
-  __device__ uint8_t super_byte_at(const uint8_t* row, int lists, int list, int64_t column) const {
-    return row[k + lists * (k / kSuperGroup) * 2 + list * (k / group) + column / group];
+  // Of the group of a column its scale (list 0) or minimum (list 1), exactly; zero behind k.
+  __device__ float factor_at(const uint8_t* row, int64_t column, int list = 0) const {
+    const bool is_super = scale == GroupScale::kSuper || scale == GroupScale::kSuperSigned;
+    if (!is_super) return __half2float(__ushort_as_half(half_at(row, column, list)));
+    if (column >= k) return 0;
+    const int lists = scale == GroupScale::kSuper ? 2 : 1;
+    const int64_t supers = k / kSuperGroup;
+    const uint8_t* half = row + k + (list * supers + column / kSuperGroup) * 2;
+    const auto bits = static_cast<uint16_t>(half[0] | half[1] << 8);
+    const uint8_t byte = row[k + lists * supers * 2 + list * (k / group) + column / group];
+    const float times =
+        lists == 2 ? static_cast<float>(byte) : static_cast<float>(static_cast<int8_t>(byte));
+    return __half2float(__ushort_as_half(bits)) * times;
   }
   __device__ uint8_t zero_at(const uint8_t* row, int64_t column) const {
     return column < k ? row[k + k / group * 2 + column / group] : 0;
@@ -61,32 +70,8 @@ __device__ uint8_t exponent_of_base(uint16_t half) {
   return static_cast<uint8_t>((__float_as_uint(__half2float(__ushort_as_half(half))) >> 23) + 103);
 }
 
-// As dequant_block_scales.cuh has them.
-template <class Scales>
-__device__ void put_super_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
-                                 int64_t first, int row) {
-  constexpr int kGroup = kUnitK / Scales::kBases, kRowBytes = Scales::kWords * 4;
-  auto* halves = reinterpret_cast<uint16_t*>(scales + kGroupRows * kRowBytes);
-  for (int list = 0; list < Scales::kLists; ++list) {
-    for (int g = 0; g < Scales::kBases; ++g) {
-      const uint8_t byte = source.super_byte_at(from, Scales::kLists, list, first + g * kGroup);
-      uint8_t& to = scales[row * kRowBytes + list * Scales::kBases + g];
-      to = Scales::kHasMinima ? byte : byte ^ 0x80u;
-    }
-    halves[row * Scales::kLists + list] = source.super_half_at(from, list, first);
-  }
-}
-template <class Scales>
-__device__ void put_half_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
-                                int64_t first, int row) {
-  constexpr int kGroup = kUnitK / Scales::kBases;
-  auto* halves = reinterpret_cast<uint16_t*>(scales);
-  for (int list = 0; list < Scales::kLists; ++list) {
-    for (int g = 0; g < Scales::kBases; ++g) {
-      halves[(list * kGroupRows + row) * Scales::kBases + g] =
-          source.half_at(from, first + g * kGroup, list);
-    }
-  }
+__device__ uint16_t nearest_bf16(float value) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
 template <class Form>
@@ -98,9 +83,14 @@ __device__ void put_int_scales(uint8_t* scales, const PackedSource& source, cons
   using Scales = typename Form::Scales;
   for (int g = 0; g < Scales::kBases; ++g) {
     const int64_t column = first + g * (kUnitK / Scales::kBases);
-    const float scale = __half2float(__ushort_as_half(source.half_at(from, column)));
-    const auto bits = __bfloat16_as_ushort(__float2bfloat16_rn(scale));
-    *reinterpret_cast<uint16_t*>(scales + Scales::scale_place(row, g)) = int_scale_bits(bits);
+    const auto put = [&](int place, uint16_t bits) {
+      *reinterpret_cast<uint16_t*>(scales + place) = bits;
+    };
+    put(Scales::scale_place(row, g), int_scale_bits(nearest_bf16(source.factor_at(from, column))));
+    if constexpr (Scales::kHasMinima) {
+      const float minimum = source.factor_at(from, column, 1);
+      put(Scales::minimum_place(row, g), nearest_bf16(-minimum / kSmallRowScale));
+    }
     if constexpr (Scales::kHasZeros) {
       scales[Scales::zero_place(row, g)] = source.zero_at(from, column);
     }
@@ -111,13 +101,7 @@ __device__ void put_int_scales(uint8_t* scales, const PackedSource& source, cons
 template <class Form>
 __device__ void put_scales(uint8_t* scales, const PackedSource& source, const uint8_t* from,
                            int64_t first, int row) {
-  if constexpr (std::is_same_v<typename Form::Base, ScaleAndOffset>) {
-    if constexpr (Form::Scales::kIsSuper) {
-      put_super_scales<typename Form::Scales>(scales, source, from, first, row);
-    } else {
-      put_half_scales<typename Form::Scales>(scales, source, from, first, row);
-    }
-  } else if constexpr (is_int<Form>) {
+  if constexpr (is_int<Form>) {
     put_int_scales<Form>(scales, source, from, first, row);
   } else if constexpr (std::is_same_v<Form, Fp8By128Form>) {
     reinterpret_cast<float*>(scales)[row] = source.float_at(from, first / source.group);
@@ -203,22 +187,6 @@ int64_t unit_bytes(DequantKind kind) {
   return bytes;
 }
 
-bool has_row_scales(DequantKind kind) {
-  switch (kind) {
-    case DequantKind::kFp8:
-    case DequantKind::kMxfp4:
-    case DequantKind::kNvfp4:
-    case DequantKind::kInt4By128:
-    case DequantKind::kInt4By32:
-    case DequantKind::kInt4ZeroBy128:
-    case DequantKind::kInt4ZeroBy32:
-    case DequantKind::kInt8By32:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool allocate(QuantizedMatrix& matrix) {
   const auto zeros = [](auto** memory, int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
@@ -226,7 +194,7 @@ bool allocate(QuantizedMatrix& matrix) {
   };
   const int64_t groups = ceil_div(matrix.rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
-  const bool scales_rows = has_row_scales(matrix.kind);
+  const bool scales_rows = matrix.kind != DequantKind::kFp8By128;
   const int64_t num_scales = takes_rounded(matrix.kind) ? num_fp8_scales(matrix)
                              : scales_rows              ? groups * kGroupRows
                                                         : 0;
@@ -240,23 +208,23 @@ void* handle_of(QuantizedMatrix* matrix) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(matrix) | 1);
 }
 
-// Of GGUF's blocks whose values are rounded.
+// Of GGUF's blocks.
 DequantKind kind_of_blocks(const QuantForm& form) {
   struct Known {
     QuantForm form;
     DequantKind kind;
   };
   constexpr Known kKnown[] = {
-      {{2, GroupScale::kSuper, 16}, DequantKind::kQ2K},
-      {{3, GroupScale::kSuperSigned, 16}, DequantKind::kQ3K},
-      {{4, GroupScale::kSuper, 32}, DequantKind::kQ4K},
-      {{5, GroupScale::kSuper, 32}, DequantKind::kQ5K},
-      {{6, GroupScale::kSuperSigned, 16}, DequantKind::kQ6K},
-      {{4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}, DequantKind::kIq4Xs},
-      {{4, GroupScale::kHalf, 32, CodeTable::kIq4}, DequantKind::kIq4Nl},
-      {{4, GroupScale::kHalfAndMinimum, 32}, DequantKind::kQ41},
-      {{5, GroupScale::kHalf, 32}, DequantKind::kQ50},
-      {{5, GroupScale::kHalfAndMinimum, 32}, DequantKind::kQ51},
+      {{2, GroupScale::kSuper, 16}, DequantKind::kInt2MinBy16},
+      {{3, GroupScale::kSuperSigned, 16}, DequantKind::kInt3By16},
+      {{4, GroupScale::kSuper, 32}, DequantKind::kInt4MinBy32},
+      {{5, GroupScale::kSuper, 32}, DequantKind::kInt5MinBy32},
+      {{6, GroupScale::kSuperSigned, 16}, DequantKind::kInt6By16},
+      {{4, GroupScale::kSuperSigned, 32, CodeTable::kIq4}, DequantKind::kIq4By32},
+      {{4, GroupScale::kHalf, 32, CodeTable::kIq4}, DequantKind::kIq4By32},
+      {{4, GroupScale::kHalfAndMinimum, 32}, DequantKind::kInt4MinBy32},
+      {{5, GroupScale::kHalf, 32}, DequantKind::kInt5By32},
+      {{5, GroupScale::kHalfAndMinimum, 32}, DequantKind::kInt5MinBy32},
   };
   // A half is laid out for each 32 columns, whatever number of those shares it.
   QuantForm same = form;
@@ -374,8 +342,8 @@ void pack_run(const PackRowsArgs& args, const QuantizedMatrix& matrix, cudaStrea
     rows = args.scratch;
   }
   if (takes_rounded(matrix.kind)) return launch_pack_fp8(args, rows, matrix, stream);
-  const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k,
-                            matrix.form.group};
+  const PackedSource source{static_cast<const uint8_t*>(rows), row_bytes, args.k, matrix.form.group,
+                            matrix.form.scale};
   with_form(matrix.kind, [&]<class Form>() {
     const int64_t words = args.num_rows * num_units(args.k) * 4 * Form::Codes::kWords;
     const auto blocks =

@@ -8,9 +8,7 @@
 #include "kernels/gemm/pack_rows.h"
 
 // Weights that stay quantised. Their codes become bfloat16 in registers, on the way to the tensor
-// cores: without loss, but for integers with scales of groups (dequant_ints.h) and those of GGUF's
-// blocks that DequantKind names, whose values are rounded as those of a weight that is
-// widened when loaded.
+// cores: without loss, but for integers with scales of groups (dequant_ints.h).
 namespace foretoken::cuda {
 
 enum class DequantKind : uint8_t {
@@ -24,16 +22,14 @@ enum class DequantKind : uint8_t {
   kInt4ZeroBy128,  // 4 bits minus a zero, both for each 128 k
   kInt4ZeroBy32,   // the same for each 32
   kInt8By32,       // 8 bits with a sign, a half for each 32 k of a row
-  kQ2K,            // GGUF's blocks of 256 k: 2 bits, scaled scale and minimum for 16
-  kQ3K,            // 3 bits, a scaled scale for 16
-  kQ4K,            // 4 bits, scaled scale and minimum for 32
-  kQ5K,            // 5 bits
-  kQ6K,            // 6 bits, a scaled scale for 16
-  kIq4Xs,          // 4 bits of a table, a scaled scale for 32
-  kIq4Nl,          // the same with a half for 32
-  kQ41,            // 4 bits, scale and minimum for 32, halves
-  kQ50,            // 5 bits minus 16, a half for 32
-  kQ51,            // 5 bits, scale and minimum for 32, halves
+  // Of GGUF, where a scale may be a half times a byte, and a minimum likewise.
+  kInt2MinBy16,  // 2 bits times a scale less a minimum, both for each 16 k (Q2_K)
+  kInt3By16,     // 3 bits minus 4, a scale for each 16 k (Q3_K)
+  kInt4MinBy32,  // 4 bits times a scale less a minimum (Q4_K, Q4_1)
+  kInt5By32,     // 5 bits minus 16 (Q5_0)
+  kInt5MinBy32,  // 5 bits times a scale less a minimum (Q5_K, Q5_1)
+  kInt6By16,     // 6 bits minus 32 (Q6_K)
+  kIq4By32,      // 4 bits of a table (IQ4_NL, IQ4_XS)
   // For rows that are rounded, too (fp8_weight.cuh); no code is widened.
   kFp8Rows,       // E4M3, a float for each row
   kFp8RowsBy128,  // E4M3, a float for each 128 k of a row

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Q3KForm)
+FT_DEQUANT_FORM(Int2MinForm)
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Iq4NlForm)
+FT_DEQUANT_FORM(Int5MinForm)
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Iq4XsForm)
+FT_DEQUANT_FORM(Int3Form)
 
 }  // namespace foretoken::cuda

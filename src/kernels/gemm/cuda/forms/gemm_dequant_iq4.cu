@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Q6KForm)
+FT_DEQUANT_FORM(Iq4Form)
 
 }  // namespace foretoken::cuda

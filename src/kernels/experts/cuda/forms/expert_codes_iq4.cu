@@ -2,7 +2,7 @@
 
 namespace foretoken::cuda {
 
-template bool launch_experts_of<Q5KForm>(const ExpertGemmArgs& args, const float* row_scales,
+template bool launch_experts_of<Iq4Form>(const ExpertGemmArgs& args, const float* row_scales,
                                          cudaStream_t stream);
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Q4KForm)
+FT_DEQUANT_FORM(Int5Form)
 
 }  // namespace foretoken::cuda

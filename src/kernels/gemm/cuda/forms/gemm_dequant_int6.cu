@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Q5KForm)
+FT_DEQUANT_FORM(Int6Form)
 
 }  // namespace foretoken::cuda

@@ -2,6 +2,6 @@
 
 namespace foretoken::cuda {
 
-FT_DEQUANT_FORM(Q51Form)
+FT_DEQUANT_FORM(Int4MinForm)
 
 }  // namespace foretoken::cuda

@@ -1,0 +1,8 @@
+#include "kernels/experts/cuda/expert_codes_shapes.cuh"
+
+namespace foretoken::cuda {
+
+template bool launch_experts_of<Int5MinForm>(const ExpertGemmArgs& args, const float* row_scales,
+                                             cudaStream_t stream);
+
+}  // namespace foretoken::cuda

@@ -1,8 +1,0 @@
-#include "kernels/experts/cuda/expert_codes_shapes.cuh"
-
-namespace foretoken::cuda {
-
-template bool launch_experts_of<Q50Form>(const ExpertGemmArgs& args, const float* row_scales,
-                                         cudaStream_t stream);
-
-}  // namespace foretoken::cuda

@@ -1,7 +1,0 @@
-#include "kernels/gemm/cuda/forms/gemm_dequant_shapes.cuh"
-
-namespace foretoken::cuda {
-
-FT_DEQUANT_FORM(Q50Form)
-
-}  // namespace foretoken::cuda
