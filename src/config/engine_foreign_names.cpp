@@ -118,7 +118,8 @@ constexpr ForeignFlag kTable[] = {
      "name the model itself, as in --model org/name:Q4_K_M",
      nullptr},
     {"--override-kv", kValue, {"--hf-overrides JSON"}, "its names are config.json's", nullptr},
-    {"--rope-freq-base|--rope-freq-scale|--rope-scale|--yarn-orig-ctx|--yarn-ext-factor",
+    {"--rope-freq-base|--rope-freq-scale|--rope-scale|--yarn-orig-ctx|--yarn-ext-factor|"
+     "--yarn-attn-factor|--yarn-beta-slow|--yarn-beta-fast",
      kValue,
      {},
      kConfig,
@@ -139,7 +140,8 @@ constexpr ForeignFlag kTable[] = {
      "--no-skip-chat-parsing|--reuse-port|--kv-unified|--swa-full|-nkvo|--no-kv-offload|"
      "--context-shift|--no-context-shift|--warmup|--no-warmup|--check-tensors|--no-host|-nr|-no-"
      "kvu|"
-     "--no-repack|--perf|--no-perf",
+     "--no-repack|--perf|--no-perf|"
+     "--no-kv-unified",
      kFlag,
      {},
      "remove it; there is nothing to choose",
@@ -230,7 +232,8 @@ constexpr ForeignFlag kTable[] = {
     {"-no-cnv|--no-conversation|-st|--single-turn|-e|--escape|--no-escape|-sp|--special|"
      "--no-display-prompt|--simple-io|--reasoning-preserve|--no-reasoning-preserve|--spm-infill|"
      "--lora-init-without-apply|--no-log-jsonl|--no-log-prefix|--no-log-timestamps|"
-     "--no-cors-credentials",
+     "--no-cors-credentials|"
+     "--verbose-prompt|--license|-cl|--cache-list|--completion-bash|--prompt-cache-all",
      kFlag,
      {},
      "remove it",
@@ -285,12 +288,19 @@ constexpr ForeignFlag kTable[] = {
      "--spec-draft-type-v|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|"
      "-devd|--device-draft|-td|--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|"
      "--cache-type-v-draft|--spec-draft-poll|--spec-draft-cpu-mask|--spec-draft-override-tensor|"
-     "-otd|--spec-draft-n-cpu-moe",
+     "-otd|--spec-draft-n-cpu-moe|"
+     "--spec-draft-ncmoe|-ncmoed|--n-cpu-moe-draft|--spec-draft-threads-batch|-tbd|--threads-batch-"
+     "draft|-Cd|--cpu-mask-draft|--spec-draft-cpu-range|-Crd|--cpu-range-draft|--spec-draft-cpu-"
+     "strict|--cpu-strict-draft|--spec-draft-prio|--prio-draft|--poll-draft|--spec-draft-cpu-mask-"
+     "batch|-Cbd|--cpu-mask-batch-draft|--spec-draft-cpu-strict-batch|--cpu-strict-batch-draft|--"
+     "spec-draft-prio-batch|--prio-batch-draft|--spec-draft-poll-batch|--poll-batch-draft|--"
+     "override-tensor-draft",
      kValue,
      {},
      kDraftModel,
      nullptr},
-    {"--spec-draft-cpu-moe|--spec-draft-backend-sampling|--no-spec-draft-backend-sampling",
+    {"--spec-draft-cpu-moe|--spec-draft-backend-sampling|--no-spec-draft-backend-sampling|"
+     "-cmoed|--cpu-moe-draft",
      kFlag,
      {},
      kDraftModel,
