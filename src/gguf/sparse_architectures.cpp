@@ -71,6 +71,14 @@ constexpr GgufName kDeepseekV4Tensors[] = {
     {"ffn_gate_shexp", "ffn.shared_experts.w1"},
     {"ffn_up_shexp", "ffn.shared_experts.w3"},
     {"ffn_down_shexp", "ffn.shared_experts.w2"}};
+// Both projections of a module are one matrix, and its streams may end as the model's do.
+constexpr GgufName kDeepseekV4ModuleTensors[] = {
+    {"nextn.eh_proj.weight", "eh_proj.weight"},
+    {"nextn.enorm.weight", "enorm.weight"},
+    {"nextn.hnorm.weight", "hnorm.weight"},
+    {"nextn.shared_head_norm.weight", "norm.weight"},
+    {"nextn.embed_tokens.weight", "embed_tokens.weight"},
+    {"nextn.shared_head_head.weight", "shared_head.head.weight"}};
 constexpr GgufKey kDeepseekV4Keys[] = {
     {"rope.dimension_count", "qk_rope_head_dim"},
     {"attention.q_lora_rank", "q_lora_rank"},
@@ -124,16 +132,16 @@ Status read_minimax_m3_file(const GgufFile& file, Json& config) {
 }
 
 // Lengths of entries, of which there may be more than layers; a limit of gates for each layer, all
-// alike. Draft modules, which converters keep behind the layers in another form, are left out.
+// alike. Files that name draft modules need not have them.
 Status read_deepseek_v4_file(const GgufFile& file, Json& config) {
   const std::string front = "deepseek4.";
   const int64_t modules = config.value("nextn", int64_t{0});
   const int64_t layers = config["num_hidden_layers"].get<int64_t>() - modules;
-  if (modules > 0 && file.tensors().contains(tensor_of_layer(layers, "nextn.eh_proj.weight"))) {
-    config["num_hidden_layers"] = layers;
-  }
+  const bool has_them =
+      modules > 0 && file.tensors().contains(tensor_of_layer(layers, "nextn.eh_proj.weight"));
+  if (has_them) config["num_hidden_layers"] = layers;
   config.erase("nextn");
-  config["num_nextn_predict_layers"] = 0;
+  config["num_nextn_predict_layers"] = has_them ? modules : 0;
   FT_ASSIGN_OR_RETURN(const std::vector<int64_t> ratios,
                       file.integers(front + "attention.compress_ratios"));
   config["compress_ratios"] = ratios;
@@ -168,6 +176,7 @@ constexpr GgufArchitecture kSparseArchitectures[] = {
      .model_tensors = kDeepseekV4ModelTensors,
      .layers = "layers.",
      .modules = "mtp.",
+     .module_tensors = kDeepseekV4ModuleTensors,
      .keys = kDeepseekV4Keys,
      .read = read_deepseek_v4_file},
 };

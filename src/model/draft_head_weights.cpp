@@ -41,6 +41,7 @@ class HeadLoader {
   Status load_output(DraftModuleWeights* out);
   Status load_tap_norms(DraftModuleWeights* out);
   Status load_mtp(int32_t module, DraftModuleWeights* out);
+  Status load_apart(const std::string& base, DraftModuleWeights* out);
   Status load_block_layer(int32_t layer, DraftModuleWeights* out);
   Status load_markov(DraftModuleWeights* out);
   Status load_markov_output(const std::string& name, DraftModuleWeights* out);
@@ -207,13 +208,11 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const auto behind = [&](const std::string& name) {
     return form.together != nullptr ? own_name(form.together + name) : base + name;
   };
-  const bool is_apart = form.embed_projection != nullptr;
   const int32_t hidden = layer_.hidden_size;
-  FT_RETURN_IF_ERROR(load_fc(before(form.projection), is_apart ? hidden : 2 * hidden, &out->fc));
-  if (is_apart) {
-    FT_RETURN_IF_ERROR(load_fc(before(form.embed_projection), hidden, &out->embed_fc));
-    PartLoader parts(arena_, layer_, decoder_.norms, loader_);
-    FT_RETURN_IF_ERROR(out->streams.load(parts, base));
+  if (form.embed_projection != nullptr) {
+    FT_RETURN_IF_ERROR(load_apart(base, out));
+  } else {
+    FT_RETURN_IF_ERROR(load_fc(before(form.projection), 2 * hidden, &out->fc));
   }
   FT_RETURN_IF_ERROR(load_norm(before(form.embed_norm), &out->embed_norm));
   FT_RETURN_IF_ERROR(load_norm(before(form.state_norm), &out->state_norm));
@@ -223,6 +222,25 @@ Status HeadLoader::load_mtp(int32_t module, DraftModuleWeights* out) {
   const std::string embedding = is_targets ? base + "embed_tokens" : behind("embed_tokens");
   FT_RETURN_IF_ERROR(load_embedding(embedding + ".weight", out));
   return load_head(base + form.head + ".weight", layer_.vocab_size, out);
+}
+
+// Projections of the embedding and of each stream, and what the streams end in. GGUF files have
+// [embedding | stream] as one matrix, and need not have an end beside the target's.
+Status HeadLoader::load_apart(const std::string& base, DraftModuleWeights* out) {
+  const MtpForm& form = config_.mtp;
+  const int32_t hidden = layer_.hidden_size;
+  const std::string joined = base + "eh_proj";
+  PartLoader parts(arena_, layer_, decoder_.norms, loader_);
+  if (loader_.has_optional(joined + ".weight")) {
+    const std::vector<TensorPart> both = {{joined, hidden}};
+    const int64_t total = 2 * int64_t{hidden};
+    FT_RETURN_IF_ERROR(parts.load_columns(both, {total, 0, hidden}, &out->embed_fc));
+    FT_RETURN_IF_ERROR(parts.load_columns(both, {total, hidden, hidden}, &out->fc));
+  } else {
+    FT_RETURN_IF_ERROR(load_fc(base + form.projection, hidden, &out->fc));
+    FT_RETURN_IF_ERROR(load_fc(base + form.embed_projection, hidden, &out->embed_fc));
+  }
+  return out->streams.load(parts, loader_.has(base + "hc_head_fn") ? base : "");
 }
 
 // The first of its modules has what stands before and behind the layers, too.

@@ -387,6 +387,24 @@ inline void put_kimi_in_order(const ModelConfig& config, Matrices* all) {
   });
 }
 
+// Of DeepSeek V4: both projections are one matrix, and streams end as the model's do.
+inline void put_module_in_order(const ModelConfig& config, Matrices* all) {
+  const Matrix embedding = all->at("mtp.0.e_proj.weight"), state = all->at("mtp.0.h_proj.weight");
+  const int64_t width = embedding.shape[1];
+  Matrix& both = (*all)["mtp.0.eh_proj.weight"];
+  both.shape = {embedding.shape[0], 2 * width};
+  for (int64_t row = 0; row < embedding.shape[0]; ++row) {
+    for (const Matrix* half : {&embedding, &state}) {
+      const auto from = half->values.begin() + row * width;
+      both.values.insert(both.values.end(), from, from + width);
+    }
+  }
+  rename_all(all, [&](const std::string& name, Matrix&) {
+    if (!name.starts_with("mtp.")) return name;
+    return module_name_in_file(architecture_of("deepseek4"), name, config.num_layers);
+  });
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -426,12 +444,9 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   }
   if (family == "falcon-h1") multiply_falcon_h1(config, all);
   if (family.starts_with("kimi")) put_kimi_in_order(config, all);
-  // Files have modules in another form.
-  if (family == "deepseek4") {
-    std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("mtp."); });
-  }
   if (family == "mistral4" || family == "qwen35moe") end_in_weight("mlp.experts.down_proj", all);
   stack_each_expert(config, all);
+  if (family == "deepseek4") put_module_in_order(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
   if (family == "apertus") {

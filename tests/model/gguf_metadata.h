@@ -223,7 +223,7 @@ inline void add_compressed_keys(const ModelConfig& config, std::map<std::string,
     hashed += layer.hashed ? 1 : 0;
   }
   ratios.push_back(0);
-  (*all)["block_count"] = u32(config.num_layers);
+  add_module_keys(config, all);
   (*all)["attention.compress_ratios"] = integers(ratios);
   (*all)["hash_layer_count"] = u32(hashed);
   (*all)["attention.sliding_window"] = u32(config.layers[0].window);
