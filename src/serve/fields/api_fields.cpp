@@ -146,7 +146,7 @@ constexpr OwnField kOthers[] = {
     {"reasoning", kResponsesBody,
      R"({"type":"object","additionalProperties":false,"properties":{"effort":{"anyOf":[{"type":["string","null"]},
            {"type":"object","properties":{"effort":{"type":["string","null"]}}}]},
-         "summary":{},"generate_summary":{}}})"},
+         "summary":{},"generate_summary":{},"context":{},"mode":{}}})"},
     {"text", kResponsesBody,
      R"({"type":"object","additionalProperties":false,"properties":{
          "format":{"anyOf":[{"$ref":"#/components/schemas/TextFormat"},{"type":"null"}]},

@@ -36,6 +36,7 @@ Status read_reasoning(const json& reasoning, const FieldNotes& notes, json* chat
   if (!reasoning.is_object()) return invalid_argument("'reasoning' must be an object");
   JsonFields fields(reasoning, "'reasoning'", notes);
   fields.ignore({"summary", "generate_summary"});
+  fields.pass_over({"context", "mode"});
   copy_field(fields, "effort", "reasoning_effort", chat);
   fields.check_unread();
   return fields.status();
@@ -263,7 +264,8 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
                  "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
                  "stream_options", "session_id"});
   fields.pass_over_vllms();
-  fields.pass_over({"max_tool_calls", "context_management", "enable_response_messages"});
+  fields.pass_over(
+      {"max_tool_calls", "context_management", "moderation", "enable_response_messages"});
   fields.refuse({{"prompt", "prompts are not kept here; give 'instructions' and 'input'"},
                  {"previous_input_messages", "give them in 'input'"}});
   fields.check_unread();

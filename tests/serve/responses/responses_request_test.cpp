@@ -150,6 +150,19 @@ TEST(ResponsesRequest, SettingsThatAnItemDoesNotGiveStay) {
   EXPECT_EQ(json::parse(chat.arguments_json)["reasoning_effort"], "low");
 }
 
+TEST(ResponsesRequest, WhatReasoningAsksOfTheServiceHasNoEffect) {
+  const auto parsed = parse(R"({"input": "Hi", "moderation": {"model": "m"},
+      "reasoning": {"effort": "low", "context": "all", "mode": "standard", "depth": 1}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  size_t known = 0, unknown = 0;
+  for (const std::string& warning : parsed.value().chat.warnings) {
+    known += warning.find("has no effect here") != std::string::npos ? 1 : 0;
+    unknown += warning.find("is unknown") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(known, 3u);
+  EXPECT_EQ(unknown, 1u);
+}
+
 TEST(ResponsesRequest, AResponseGoesOnWithoutAWord) {
   ResponseStore store(4);
   store.put("resp_1", {{{"status", "completed"}},
