@@ -62,6 +62,10 @@ TEST(MlxLayouts, OtherFoldersHaveNone) {
   const NamedTensors renamed({conv, "model.layers.0.feed_forward.gate_proj.weight"});
   EXPECT_NE(find_mlx_layout(renamed.all()), nullptr);
   EXPECT_TRUE(is_sanitised_by_mlx(renamed.all()));
+  const NamedTensors deepseek({"layers.0.ffn.experts.0.w1.weight"});
+  EXPECT_EQ(find_mlx_layout(deepseek.all()), nullptr);
+  const NamedTensors dbrx({"transformer.blocks.0.ffn.experts.0.v1.weight"});
+  EXPECT_NE(find_mlx_layout(dbrx.all()), nullptr);
   const NamedTensors llama({"model.layers.0.mlp.gate_proj.weight"});
   EXPECT_EQ(find_mlx_layout(llama.all()), nullptr);
   EXPECT_FALSE(is_sanitised_by_mlx(llama.all()));
