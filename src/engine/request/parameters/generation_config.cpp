@@ -1,5 +1,6 @@
 #include "engine/request/parameters/generation_config.h"
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -45,10 +46,11 @@ Status read(const Source& source, const char* field, float& value) {
 Status read(const Source& source, const char* field, int& value) {
   const Json* json = source.find(field);
   if (json == nullptr) return {};
-  const bool fits = json->is_number_integer() && json->get<double>() >= INT32_MIN &&
-                    json->get<double>() <= INT32_MAX;
+  // 20.0 is the number that some tools write for 20.
+  const double number = json->is_number() ? json->get<double>() : 0.5;
+  const bool fits = number == std::floor(number) && number >= INT32_MIN && number <= INT32_MAX;
   if (!fits) return source.wrong(field, "an integer of 32 bits");
-  value = json->get<int>();
+  value = static_cast<int>(number);
   return {};
 }
 

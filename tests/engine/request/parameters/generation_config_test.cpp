@@ -120,6 +120,8 @@ TEST_F(GenerationConfigTest, WarnsOfWhatIsPassedOver) {
 TEST_F(GenerationConfigTest, NamesWhatIsWrong) {
   const test::ScratchFolder folder;
   EXPECT_NE(message_of(config_in(folder, R"({"top_p": 3})")).find("top_p is 3"), std::string::npos);
+  const EngineConfig whole = config_in(folder, R"({"top_k": 50.0})");
+  EXPECT_EQ(load_generation_config(whole, whole.model).value().sampling.top_k, 50);
   EXPECT_NE(message_of(config_in(folder, R"({"top_k": 1.5})")).find("'top_k' is 1.5"),
             std::string::npos);
   EXPECT_NE(message_of(config_in(folder, R"({"temperature": "hot"})")).find("\"hot\""),
