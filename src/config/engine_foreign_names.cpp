@@ -285,16 +285,16 @@ constexpr ForeignFlag kTable[] = {
      "remove it; lengths adapt to what pays (--spec-length-policy)",
      nullptr},
     {"-ngld|--spec-draft-ngl|--spec-draft-device|--spec-draft-threads|--spec-draft-type-k|"
-     "--spec-draft-type-v|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|"
-     "-devd|--device-draft|-td|--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|"
-     "--cache-type-v-draft|--spec-draft-poll|--spec-draft-cpu-mask|--spec-draft-override-tensor|"
-     "-otd|--spec-draft-n-cpu-moe|"
-     "--spec-draft-ncmoe|-ncmoed|--n-cpu-moe-draft|--spec-draft-threads-batch|-tbd|--threads-batch-"
-     "draft|-Cd|--cpu-mask-draft|--spec-draft-cpu-range|-Crd|--cpu-range-draft|--spec-draft-cpu-"
-     "strict|--cpu-strict-draft|--spec-draft-prio|--prio-draft|--poll-draft|--spec-draft-cpu-mask-"
-     "batch|-Cbd|--cpu-mask-batch-draft|--spec-draft-cpu-strict-batch|--cpu-strict-batch-draft|--"
-     "spec-draft-prio-batch|--prio-batch-draft|--spec-draft-poll-batch|--poll-batch-draft|--"
-     "override-tensor-draft",
+     "--spec-draft-type-v|--gpu-layers-draft|--n-gpu-layers-draft|-cd|--ctx-size-draft|-devd|"
+     "--device-draft|-td|--threads-draft|-ctkd|--cache-type-k-draft|-ctvd|"
+     "--cache-type-v-draft|--spec-draft-poll|--spec-draft-cpu-mask|"
+     "--spec-draft-override-tensor|-otd|--spec-draft-n-cpu-moe|--spec-draft-ncmoe|-ncmoed|"
+     "--n-cpu-moe-draft|--spec-draft-threads-batch|-tbd|--threads-batch-draft|-Cd|"
+     "--cpu-mask-draft|--spec-draft-cpu-range|-Crd|--cpu-range-draft|--spec-draft-cpu-strict|"
+     "--cpu-strict-draft|--spec-draft-prio|--prio-draft|--poll-draft|"
+     "--spec-draft-cpu-mask-batch|-Cbd|--cpu-mask-batch-draft|--spec-draft-cpu-strict-batch|"
+     "--cpu-strict-batch-draft|--spec-draft-prio-batch|--prio-batch-draft|"
+     "--spec-draft-poll-batch|--poll-batch-draft|--override-tensor-draft",
      kValue,
      {},
      kDraftModel,
