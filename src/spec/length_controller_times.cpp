@@ -11,9 +11,10 @@ namespace {
 // rough table knows.
 constexpr int64_t kShortStepNs = 2'000'000;
 
-// What a short step tells of a device that computes beside the host: nothing, unless the host took a
-// quarter longer than the table says of the device. Example: a step of 16 sequences takes 0.2 ms on
-// the device, with three drafts each 0.3, and the host needs 0.5 for either; the drafts are free.
+// What a short step tells of a device that computes beside the host: nothing, unless it took a
+// quarter longer than the table says, as where the host bounds it. Example: a step of 16 sequences
+// takes 0.2 ms on the device, with three drafts each 0.3, and the host needs 0.5 for either; the
+// drafts are free.
 int64_t short_step_ns(int64_t table_ns, int64_t ns) {
   return ns < table_ns + table_ns / 4 ? table_ns : ns;
 }
@@ -89,8 +90,7 @@ void LengthController::step_took(uint64_t step, int64_t ns) {
   if (adaptive() && config_.follows_device)
     trials_.step_ended(record.is_trial, ns, plain_ns(plan.num_spans));
   if (!adaptive() || !config_.follows_device || !tells(plan)) return;
-  const bool is_short =
-      !times_.is_rough() && times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs;
+  const bool is_short = !times_.is_rough() && times_.step_ns(plan.num_spans, 0, 0) < kShortStepNs;
   if (is_short && !config_.host_may_bound) return;
   const int drafts = drafts_each(plan.num_rows - plan.num_spans, plan.num_spans);
   const int64_t by_table = table_ns(record);

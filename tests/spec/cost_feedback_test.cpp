@@ -216,7 +216,8 @@ TEST(CostFeedback, ATableThatIsRightStaysRight) {
 // drafts which the table calls too dear are free.
 TEST(CostFeedback, DraftsAreFreeWhereTheHostBoundsSteps) {
   CostTable times = tiled_times();
-  times.target = test::curve({{1, 100000}, {16, 200000}, {32, 330000}, {64, 600000}, {128, 1100000}});
+  times.target =
+      test::curve({{1, 100000}, {16, 200000}, {32, 330000}, {64, 600000}, {128, 1100000}});
   times.drafters[0].catch_up = test::curve({{1, 20000}, {64, 40000}, {2048, 800000}});
   times.drafters[0].pass = test::curve({{1, 20000}, {64, 40000}});
   times.verify.clear();
