@@ -78,7 +78,7 @@ const Architecture* class_around(std::string name) {
   if (find_architecture(name) != nullptr) return nullptr;
   for (const std::string_view ending : {"Model", "Text"}) {
     if (!name.ends_with(ending)) return nullptr;
-    name.resize(name.size() - ending.size());
+    name.erase(name.size() - ending.size());
     const Architecture* found = find_architecture(name + "ForCausalLM");
     if (found != nullptr) return found;
   }
