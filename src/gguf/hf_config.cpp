@@ -271,6 +271,20 @@ void add_parts(const GgufFile& file, Json& config) {
   config["tie_word_embeddings"] = !has("output.weight");
 }
 
+// Layers take memory before their tensors are looked for; those of draft modules are the last.
+Status check_layers(const GgufFile& file, Fields& fields, int64_t num_layers) {
+  constexpr int64_t kMaxLayers = 1 << 16;
+  if (num_layers > kMaxLayers) {
+    return file.error("'" + fields.prefix() + "block_count' is " + std::to_string(num_layers) +
+                      ", more than any model has; fetch the file again");
+  }
+  const int64_t modules = fields.integer("nextn_predict_layers").value_or(0);
+  if (modules >= 0 && modules < num_layers) return {};
+  return file.error("'" + fields.prefix() + "nextn_predict_layers' is " + std::to_string(modules) +
+                    " of " + std::to_string(num_layers) +
+                    " layers, which leaves none to the model; fetch the file again");
+}
+
 }  // namespace
 
 Result<Json> gguf_model_config(const GgufFile& file) {
@@ -294,6 +308,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
       {"hidden_act", "silu"},
       {"torch_dtype", element_type(file)}};
   FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_layers(file, fields, config["num_hidden_layers"].get<int64_t>()));
   add_parts(file, config);
   config.update(Json::parse(architecture->fields));
   add_keys(fields, kSharedKeys, config);

@@ -292,6 +292,25 @@ TEST(HfConfig, EveryEndIsListedOnce) {
   EXPECT_EQ(gguf_generation_config(*file.value()).value()["eos_token_id"], Json({5, 9}));
 }
 
+// Of numbers that no file of a model has.
+TEST(HfConfig, LayersAreAsManyAsAModelMayHave) {
+  const auto refused = [](uint32_t layers, uint32_t modules) {
+    test::GgufBytes bytes = model_of("glm4moe", 1, layers);
+    bytes.u32_value("glm4moe.nextn_predict_layers", modules);
+    bytes.tensor("token_embd.weight", {64, 2}, 0, 0).align();
+    for (int i = 0; i < 128; ++i) bytes.number(0.0F);
+    return config_of(bytes).status().message();
+  };
+  EXPECT_NE(refused(1 << 30, 1).find("'glm4moe.block_count' is 1073741824"), std::string::npos)
+      << refused(1 << 30, 1);
+  for (const uint32_t modules : {3u, 2'000'000'000u}) {
+    const std::string why = refused(3, modules);
+    EXPECT_NE(why.find("nextn_predict_layers' is " + std::to_string(modules) + " of 3 layers"),
+              std::string::npos)
+        << why;
+  }
+}
+
 // llama.cpp's own ggml-vocab-*.gguf.
 TEST(HfConfig, AVocabularyAloneIsNoModel) {
   const test::ScratchFolder folder;
