@@ -79,6 +79,10 @@ Transfer::Transfer(const ClientOptions& options, std::string address, ClientRequ
   set(curl, CURLOPT_PRIVATE, static_cast<void*>(this));
   set(curl, CURLOPT_URL, address_.c_str());
   set(curl, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Whoever stops a request, or has waited long enough, does not wait for the name of a host.
+  set(curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
   set(curl, CURLOPT_PROTOCOLS_STR, options_.only_https ? "https" : "http,https");
   set(curl, CURLOPT_HTTP_VERSION,
       options_.only_http1 ? long{CURL_HTTP_VERSION_1_1} : long{CURL_HTTP_VERSION_2TLS});

@@ -38,11 +38,16 @@ class Environment {
   const VariableReader& read_;
 };
 
+// Larger ones are read as this one, which as milliseconds clocks still count.
+constexpr int64_t kLargest = 2'147'483'647;
+
 Status read_number(const Variable& variable, int64_t* value) {
   const std::string& text = variable.text;
   if (text.empty()) return {};
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  if (error == std::errc() && rest == text.data() + text.size() && *value > 0) return {};
+  const bool is_number = error == std::errc() && rest == text.data() + text.size();
+  *value = std::min(*value, kLargest);
+  if (is_number && *value > 0) return {};
   return invalid_argument(variable.name + "=" + text +
                           " is no whole number above 0; correct or unset it");
 }
@@ -179,6 +184,8 @@ Result<std::optional<TraceSettings>> read_trace_settings(const std::string& endp
       read_size(environment.one("OTEL_BSP_MAX_QUEUE_SIZE"), &settings.max_queued_spans));
   FT_RETURN_IF_ERROR(
       read_size(environment.one("OTEL_BSP_MAX_EXPORT_BATCH_SIZE"), &settings.max_batch_spans));
+  // A full queue is sent at once.
+  settings.max_batch_spans = std::min(settings.max_batch_spans, settings.max_queued_spans);
   FT_ASSIGN_OR_RETURN(settings.resource, read_resource(environment));
   FT_ASSIGN_OR_RETURN(settings.sampler,
                       parse_trace_sampler(environment.one("OTEL_TRACES_SAMPLER").text,

@@ -75,6 +75,14 @@ TEST(TraceSettings, TheProgramIsDescribedAsTheVariablesSay) {
   EXPECT_EQ(resource(named, "place"), "a,b");
 }
 
+TEST(TraceSettings, NumbersAreBounded) {
+  const TraceSettings large = settings(
+      "http://here:4318",
+      {{"OTEL_BSP_SCHEDULE_DELAY", "9223372036854775807"}, {"OTEL_BSP_MAX_QUEUE_SIZE", "100"}});
+  EXPECT_EQ(large.delay, std::chrono::milliseconds(2'147'483'647));
+  EXPECT_EQ(large.max_batch_spans, 100u);
+}
+
 TEST(TraceSettings, WhatMakesNoSenseIsNamed) {
   EXPECT_EQ(read("http://here", {{"OTEL_BSP_SCHEDULE_DELAY", "soon"}}).status().message(),
             "OTEL_BSP_SCHEDULE_DELAY=soon is no whole number above 0; correct or unset it");
