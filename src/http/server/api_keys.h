@@ -24,7 +24,7 @@ class ApiKeys {
   size_t size() const { return digests_.size(); }
 
   bool accepts(std::string_view key) const;
-  // "Authorization: Bearer KEY" (OpenAI) "x-api-key: KEY" (Anthropic) or "api-key: KEY" (Azure).
+  // "Authorization: Bearer KEY" (OpenAI), "x-api-key: KEY" (Anthropic) or "api-key: KEY" (Azure).
   bool accepts(const Request& request) const;
 
  private:

@@ -80,7 +80,10 @@ bool take_end(std::string_view end, std::string* text) {
 Result<json> kserve_model(const ServeContext& context, std::string path) {
   const bool asks_ready = take_end("/ready", &path);
   take_end("/versions/1", &path);
-  FT_ASSIGN_OR_RETURN(const json model, model_body(context, path));
+  const Result<json> found = model_body(context, path);
+  // Which ones there are is told to clients with a key alone.
+  if (!found.ok()) return not_found("no model has this name; GET /v1/models has the names");
+  const json& model = found.value();
   if (asks_ready) return json{{"name", model["id"]}, {"ready", true}};
   return json{{"name", model["id"]},
               {"versions", json::array({"1"})},

@@ -51,7 +51,8 @@ TEST_F(GatewayRoutes, KservesModelsAreReadyUntilTheServerDrains) {
   EXPECT_EQ(get("/v2/models/tiny")["versions"], json::array({"1"}));
   EXPECT_EQ(get("/v2/models/tiny/ready")["ready"], true);
   EXPECT_EQ(get("/v2/models/tiny/versions/1/ready")["name"], "tiny");
-  get("/v2/models/otter/ready", 404);
+  const json unknown = get("/v2/models/otter/ready", 404);
+  EXPECT_EQ(unknown["error"]["message"].get<std::string>().find("tiny"), std::string::npos);
   context().gate.drain();
   get("/v2/models/tiny/ready", 503);
   get("/v2/models/tiny");
