@@ -1,6 +1,8 @@
 #include "engine/start/host_flags.h"
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <string>
 
 #include "compat/compat.h"
@@ -93,19 +95,20 @@ Status take_share_of_server(ParallelConfig& parallel) {
 
 // The number of the first engine, where --data-parallel-size-local says how many.
 Status take_first_engine(ParallelConfig& parallel) {
-  const int local = parallel.data_parallel_size_local, hosts = parallel.nnodes;
-  int& start = parallel.data_parallel_start_rank;
+  const int64_t local = parallel.data_parallel_size_local, hosts = parallel.nnodes;
+  int64_t start = parallel.data_parallel_start_rank;
   const bool is_equal = local * hosts == parallel.data_parallel_size;
   if (hosts > 1 && start < 0) {
     if (!is_equal && local > 0) {
-      return contradiction(given("--nnodes", hosts), given_local(parallel));
+      return contradiction(given("--nnodes", parallel.nnodes), given_local(parallel));
     }
     start = parallel.node_rank * local;
   }
   if (hosts > 1 && is_equal && parallel.node_rank != 0 && start != parallel.node_rank * local) {
     return contradiction(given("--node-rank", parallel.node_rank), given_start(parallel));
   }
-  start = std::max(start, 0);
+  start = std::clamp<int64_t>(start, 0, INT_MAX);
+  parallel.data_parallel_start_rank = static_cast<int>(start);
   const int engines = parallel.data_parallel_size;
   if (start + local <= engines && (local > 0 || start == 0)) return {};
   return invalid_argument(given_start(parallel) + " and " + given_local(parallel) +

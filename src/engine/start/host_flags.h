@@ -7,9 +7,8 @@ namespace foretoken {
 
 // What the flags of hosts say, vLLM's names among them, in one of these forms:
 // - nnodes and node_rank, where hosts have equal shares or are the ranks of one engine;
-// - data_parallel_size_local and data_parallel_start_rank, both from 0 up, where the engines of
-// this
-//   host are named: those of a server that all engines have together, or, with
+// - data_parallel_size_local and data_parallel_start_rank, both from 0 up, where this host's
+//   engines are named: those of a server that all engines have together, or, with
 //   enable_expert_parallel, of one of several servers (data_parallel_hybrid_lb or
 //   data_parallel_external_lb);
 // - data_parallel_hybrid_lb or data_parallel_external_lb without data_parallel_size_local: this

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace foretoken {
 namespace {
 
@@ -140,6 +142,7 @@ TEST(HostFlags, EnginesThatThereAreNotAreNamed) {
   expect_no_hosts(named(4, 2, 3), "--data-parallel-start-rank 2 and --data-parallel-size-local 3");
   expect_no_hosts(named(4, -1, 8), "has the engines 0 to 3");
   expect_no_hosts(named(4, 1, 0), "name engines that there are not");
+  expect_no_hosts(named(4, 1, std::numeric_limits<int>::max()), "name engines that there are not");
   ParallelConfig parallel = engines(4);
   parallel.data_parallel_rank = 4;
   expect_no_hosts(parallel, "--data-parallel-rank 4 is no engine of --data-parallel-size 4");
