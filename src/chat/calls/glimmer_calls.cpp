@@ -30,6 +30,7 @@ bool is_recipient(std::string_view text) {
 
 // Whether " to=NAME" may begin so, behind a role or not.
 bool may_be_address(std::string_view header) {
+  if (header.size() > 2 * kMaxNameLen) return false;
   std::string_view rest = without_space(header);
   if (kRole.starts_with(rest)) return true;
   if (rest.starts_with(kRole)) rest = without_space(rest.substr(kRole.size()));

@@ -40,6 +40,9 @@ TEST(GlimmerCalls, Table) {
           {"cut off in a header", kThoughtMessage + " to=us", {"Hm.", "", {}}},
           {"no messages at all", "Hello, to=you.", {"", "Hello, to=you.", {}}},
           {"a word alone", "as", {"", "as", {}}},
+          {"spaces without end",
+           std::string(600, ' ') + "<|message|>Hello.<|eot|>",
+           {"", std::string(600, ' ') + "Hello.", {}}},
       });
 }
 
