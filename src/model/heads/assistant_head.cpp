@@ -291,6 +291,11 @@ Result<std::unique_ptr<ChainHead>> load_assistant_head(Device& device, const std
   if (complete.attention == nullptr) {
     FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device));
   }
+  if (!can_share_context(config.layer, options.sharding)) {
+    return invalid_argument("the assistant's heads or hidden size do not divide among the " +
+                            std::to_string(options.sharding.context.size) +
+                            " ranks of --decode-context-parallel-size; leave it out");
+  }
   FT_ASSIGN_OR_RETURN(
       const ModelConfig part,
       shard_config(config.layer, options.sharding, "the assistant's tensor parallel size of"));

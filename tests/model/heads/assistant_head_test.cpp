@@ -143,5 +143,15 @@ TEST_F(AssistantHeadTest, MissingAndWrongTensorsAreNamed) {
   twice.expect_error("which is no id or there already");
 }
 
+TEST_F(AssistantHeadTest, RanksWithoutTheSameHeadsShareNoPositions) {
+  ChangedAssistant dense("dense", "gemma4-deep");
+  DraftHeadOptions options;
+  options.sharding.size = options.sharding.context.size = 2;
+  const Status status = dense.load(options);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("2 ranks of --decode-context-parallel-size"), std::string::npos)
+      << status.message();
+}
+
 }  // namespace
 }  // namespace foretoken::test
