@@ -224,6 +224,14 @@ const std::vector<int32_t>* PeftConfig::trained_tokens(const std::string& module
   return is_other || is_tied ? &trained_tokens_.front().second : nullptr;
 }
 
+std::vector<std::string> PeftConfig::token_modules() const {
+  std::vector<std::string> names;
+  for (const auto& [module, ids] : trained_tokens_) {
+    if (!module.empty() && !ids.empty()) names.push_back(module);
+  }
+  return names;
+}
+
 std::vector<std::string> PeftConfig::saved_modules() const {
   const auto* names = std::get_if<std::vector<std::string>>(&modules_to_save_);
   return names == nullptr ? std::vector<std::string>() : *names;

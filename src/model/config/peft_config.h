@@ -31,6 +31,8 @@ class PeftConfig {
   // Null: none.
   const std::vector<int32_t>* trained_tokens(const std::string& module) const;
   bool trains_tokens() const { return !trained_tokens_.empty(); }
+  // The names of the modules that trainable_token_indices lists ids of; empty where it names none.
+  std::vector<std::string> token_modules() const;
   // Where these stand last in a prompt the adapter begins to act (Greenewald et al. 2025,
   // alora_invocation_tokens). Empty: it always acts.
   const std::vector<int32_t>& invocation() const { return invocation_; }

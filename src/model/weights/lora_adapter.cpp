@@ -95,14 +95,16 @@ void add_base(const std::string& name, const std::string& plain, std::vector<Lor
   if (!known) bases->push_back({name, plain});
 }
 
+bool is_named(const std::string& module, const std::string& name) {
+  return module == name || module.ends_with("." + name);
+}
+
 // An adapter that lacks a matrix that was trained is another model.
 Status check_saved(const AdapterFile& file, const PeftConfig& config,
                    const std::vector<LoraBase>& bases) {
   for (const std::string& saved : config.saved_modules()) {
-    const bool is_there = std::ranges::any_of(bases, [&](const LoraBase& base) {
-      const std::string module = module_of(base.name);
-      return module == saved || module.ends_with("." + saved);
-    });
+    const bool is_there = std::ranges::any_of(
+        bases, [&](const LoraBase& base) { return is_named(module_of(base.name), saved); });
     if (is_there || (saved == "lm_head" && config.ties_head() && !bases.empty())) continue;
     return invalid_argument(file.path + ": it lacks the matrix of '" + saved +
                             "', which modules_to_save of adapter_config.json names; save the "
@@ -141,6 +143,11 @@ Status find_token_ids(const AdapterFile& file, const PeftConfig& config, LoraAda
                               "name");
     }
     tokens.ids = *ids;
+  }
+  for (const std::string& name : config.token_modules()) {
+    const bool is_there = std::ranges::any_of(
+        adapter->tokens, [&](const LoraTokens& tokens) { return is_named(tokens.module, name); });
+    if (!is_there) adapter->tokens.push_back({"", name, {}});
   }
   return {};
 }

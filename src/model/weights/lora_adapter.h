@@ -37,7 +37,7 @@ struct LoraBase {
 
 // Rows of the model's embedding or output matrix that were trained (trainable_token_indices).
 struct LoraTokens {
-  std::string tensor;        // its name in the file: [ids, hidden]
+  std::string tensor;        // its name in the file: [ids, hidden]; empty: the file has none
   std::string module;        // "model.embed_tokens"
   std::vector<int32_t> ids;  // whose rows they are
 };

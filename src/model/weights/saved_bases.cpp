@@ -122,6 +122,12 @@ Status put_rows(const TensorView& rows, const LoraTokens& tokens, DType dtype, W
   return {};
 }
 
+Status lacks_rows(const AdapterFile& file, const std::string& module) {
+  return invalid_argument(file.path + ": it lacks the rows of '" + module +
+                          "' that trainable_token_indices of adapter_config.json names; save the "
+                          "adapter again with PEFT's save_pretrained()");
+}
+
 }  // namespace
 
 Status read_token_rows(const std::string& folder, const ModelFiles& model, LoraAdapter* adapter) {
@@ -129,10 +135,14 @@ Status read_token_rows(const std::string& folder, const ModelFiles& model, LoraA
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
   const bool has_head = std::ranges::any_of(adapter->tokens, [](const LoraTokens& tokens) {
-    return !is_table(tokens.module + ".weight");
+    return !tokens.tensor.empty() && !is_table(tokens.module + ".weight");
   });
   const bool head_follows = !has_head && is_tied(checkpoint);
   for (const LoraTokens& tokens : adapter->tokens) {
+    if (tokens.tensor.empty()) {
+      if (head_follows && !is_table(tokens.module + ".weight")) continue;
+      return lacks_rows(file, tokens.module);
+    }
     const TensorView& rows = file.tensors().at(tokens.tensor);
     std::vector<std::string> modules = {tokens.module};
     if (head_follows) modules.emplace_back("lm_head");

@@ -154,6 +154,17 @@ TEST_F(SavedBases, RowsOfTokensStandInTheModelsMatrices) {
   LoraAdapter apart = read({table, matrix("lm_head.weight", FileDType::kBF16, usual)}, "[4, 1]");
   ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &apart).ok());
   EXPECT_EQ(apart.wholes.size(), 1u);
+  // The rows of an output matrix that is tied are the embedding's, and are saved with them alone.
+  const std::string both = R"({"embed_tokens": [4, 1], "lm_head": [4, 1]})";
+  LoraAdapter named = read({table}, both);
+  ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &named).ok());
+  ASSERT_EQ(named.wholes.size(), 2u);
+  EXPECT_EQ(named.wholes[1].values, tied.wholes[1].values);
+  LoraAdapter lacking = read({table, matrix("lm_head.weight", FileDType::kBF16, usual)}, both);
+  const Status lacks = read_token_rows(adapter_.path(), model_.path(), &lacking);
+  EXPECT_EQ(lacks.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(lacks.message().find("it lacks the rows of 'lm_head'"), std::string::npos)
+      << lacks.message();
   // A matrix of the adapter's own, as PEFT saves it where the vocabulary was cut.
   LoraAdapter cut = read({table}, "[4, 1]");
   const size_t row_bytes = kBaseCols * sizeof(float);
