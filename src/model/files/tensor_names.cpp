@@ -79,8 +79,10 @@ constexpr NamePair kMistralExperts[] = {{"feed_forward.experts.", "block_sparse_
 constexpr NamePair kMistralExpert[] = {{"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}};
 constexpr NamePair kMistralWhole[] = {
     {"tok_embeddings", "model.embed_tokens"}, {"norm", "model.norm"}, {"output", "lm_head"}};
-// Scales of a layer's keys and values.
+// Scales of a layer's queries, keys and values.
 constexpr NamePair kMistralKeys[] = {
+    {"attention.q_fake_quantizer.qscale_act", "self_attn.attn.q_scale"},
+    {"attention.kv_fake_quantizer.qscale_act", "self_attn.attn.kv_scale"},
     {"attention.k_fake_quantizer.qscale_act", "self_attn.attn.k_scale"},
     {"attention.v_fake_quantizer.qscale_act", "self_attn.attn.v_scale"}};
 // What a tensor is of its module: Mistral's own FP8, and the parts of compressed-tensors.

@@ -58,6 +58,8 @@ TEST(TensorNames, OfMistralsOwnLayout) {
             "model.layers.3.self_attn.o_proj.input_global_scale");
   EXPECT_EQ(name_without_mistral("layers.3.attention.k_fake_quantizer.qscale_act"),
             "model.layers.3.self_attn.attn.k_scale");
+  EXPECT_EQ(name_without_mistral("layers.3.attention.q_fake_quantizer.qscale_act"),
+            "model.layers.3.self_attn.attn.q_scale");
   EXPECT_EQ(name_without_mistral("layers.3"), "layers.3");
   EXPECT_EQ(name_without_mistral("layers.3.shared_experts.w3.weight"),
             "model.layers.3.mlp.shared_experts.up_proj.weight");
