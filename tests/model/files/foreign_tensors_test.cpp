@@ -15,8 +15,8 @@ TEST(ForeignTensors, AreNamedWithTheirWriter) {
         std::pair("a.up_proj.codebooks", "AQLM"), std::pair("a.up_proj.centroids.weight", "VPTQ"),
         std::pair("a.up_proj.weight._data", "optimum-quanto"),
         std::pair("a.up_proj.weight._data._data", "optimum-quanto")}) {
-    const Status status = check_foreign_tensors(
-        {{"a.weight", &view}, {"a.up_proj.indices", &view}, {name, &view}});
+    const Status status =
+        check_foreign_tensors({{"a.weight", &view}, {"a.up_proj.indices", &view}, {name, &view}});
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
     EXPECT_NE(status.message().find("x.safetensors: tensor '" + std::string(name) +
                                     "' is of a matrix that " + writer + " wrote"),
