@@ -1,7 +1,11 @@
 #include "group/process_group.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <future>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "group/wire/address.h"
@@ -27,6 +31,21 @@ std::vector<ChildRank> children_of(const LaunchPlan& plan, const ProcessGroupOpt
     children.push_back({rank, plan.master_host, plan.master_port, options.first_device});
   }
   return children;
+}
+
+// Ends `start` once `cancelled` is set, which may be null.
+std::jthread watch_cancel(EndState& start, const std::atomic<bool>* cancelled) {
+  if (cancelled == nullptr) return {};
+  return std::jthread([&start, cancelled](const std::stop_token& stop) {
+    constexpr std::chrono::milliseconds kBetweenLooks(50);
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    while (!cancelled->load() && !stop.stop_requested()) {
+      stopped.wait_for(lock, stop, kBetweenLooks, [] { return false; });
+    }
+    if (cancelled->load()) start.end(aborted("loading was interrupted"));
+  });
 }
 
 }  // namespace
@@ -61,6 +80,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
 
 // All places at once, since each waits for the others.
 Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
+  const std::jthread watcher = watch_cancel(start_, options.cancelled);
   groups_.resize(static_cast<std::size_t>(std::max(plan_.num_engines, 1)));
   std::vector<std::future<Status>> joins;
   for (std::size_t i = 0; i < groups_.size(); ++i) {

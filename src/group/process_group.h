@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct ProcessGroupOptions {
   bool has_one_front = false;  // requests come to the process that gathers the ranks
   std::string communicator;    // sockets | mpi; empty: sockets
   std::chrono::seconds start_time{300};
-  Environment environment;  // as getenv
+  Environment environment;                       // as getenv
+  const std::atomic<bool>* cancelled = nullptr;  // set, it ends the start with Aborted; may be null
 };
 
 // The group of processes that this one belongs to, however it was started: as one of mpirun's, as a
@@ -42,7 +44,7 @@ class ProcessGroup {
   void child_ended(const Status& why);
 
   LaunchPlan plan_;
-  EndState start_;  // ends when a child dies while the ranks meet
+  EndState start_;  // ends when a child dies, or the start is cancelled, while the ranks meet
   std::mutex mutex_;
   bool joined_ = false;  // under the lock; then a child's end is the groups'
   // Destroyed in reverse: the groups first, so that children end by themselves.

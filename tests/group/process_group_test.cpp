@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
 #include <map>
 #include <thread>
@@ -54,6 +55,20 @@ TEST(ProcessGroup, APortInUseIsNamed) {
   ASSERT_FALSE(processes.ok());
   EXPECT_NE(processes.status().message().find("--master-port"), std::string::npos)
       << processes.status().message();
+}
+
+TEST(ProcessGroup, AFrontEndThatWaitsForEnginesCanBeCancelled) {
+  const std::atomic<bool> cancelled = true;
+  ProcessGroupOptions options;
+  options.layout = {.dp = 2};
+  options.hosts = {
+      .master_addr = "127.0.0.1", .master_port = free_port(), .engines = HostEngines{}};
+  options.has_one_front = true;
+  options.environment = [](const char*) -> const char* { return nullptr; };
+  options.cancelled = &cancelled;
+  const auto processes = ProcessGroup::start(options);
+  ASSERT_FALSE(processes.ok());
+  EXPECT_EQ(processes.status().message(), "loading was interrupted");
 }
 
 // Processes, children, kills and stops: tests/e2e/ranks_suite.py.

@@ -110,7 +110,8 @@ Result<std::unique_ptr<group::ProcessGroup>> meet(const EngineConfig& config,
                                      .engines_meet = parallel.enable_expert_parallel,
                                      .has_one_front = has_one_front,
                                      .communicator = parallel.communicator,
-                                     .environment = heeded_environment(parallel, environment)});
+                                     .environment = heeded_environment(parallel, environment),
+                                     .cancelled = config.cancel_load});
 }
 
 RankLinks take_links(group::RankGroup& group) {
