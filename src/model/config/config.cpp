@@ -400,10 +400,22 @@ Status read_model_rope(const Json& json, const std::string& where, ModelConfig* 
   return {};
 }
 
+Result<Json> with_options(const Json& file, const ConfigOptions& options) {
+  if (options.hf_overrides.empty()) return file;
+  const auto overrides = parse_python_json_object(options.hf_overrides, "--hf-overrides");
+  if (overrides.ok()) return with_overrides(file, overrides.value());
+  return invalid_argument(overrides.status().message() +
+                          "; write it like '{\"rope_theta\": 1000000}'");
+}
+
 // Models that were trained to embed may see the tokens behind each, too.
 Status check_direction(const Json& config, const std::string& where) {
-  const auto found = config.find("is_causal");
-  if (found == config.end() || *found != false) return {};
+  const auto denies = [](const Json& fields) {
+    const auto found = fields.find("is_causal");
+    return found != fields.end() && *found == false;
+  };
+  const auto text = config.find("text_config");
+  if (!denies(config) && (text == config.end() || !denies(*text))) return {};
   return unsupported(where +
                      ": attention to later tokens, 'is_causal' false, is not supported; use a "
                      "model that reads text from left to right");
@@ -441,15 +453,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
 
 Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_json,
                                        const ConfigOptions& options, const std::string& where) {
-  Json json = file;
-  if (!options.hf_overrides.empty()) {
-    const auto overrides = parse_python_json_object(options.hf_overrides, "--hf-overrides");
-    if (!overrides.ok()) {
-      return invalid_argument(overrides.status().message() +
-                              "; write it like '{\"rope_theta\": 1000000}'");
-    }
-    json = with_overrides(file, overrides.value());
-  }
+  FT_ASSIGN_OR_RETURN(const Json json, with_options(file, options));
   const Architecture* architecture = nullptr;
   FT_RETURN_IF_ERROR(read_architecture(json, ConfigFields(json, where), &architecture));
   FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
@@ -472,7 +476,8 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
   const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
-  FT_RETURN_IF_ERROR(check_direction(config, where));
+  FT_ASSIGN_OR_RETURN(const Json wanted, with_options(config, options));
+  FT_RETURN_IF_ERROR(check_direction(wanted, where));
   return parse_model_config(config, generation_config, options, where);
 }
 

@@ -344,9 +344,14 @@ TEST(Config, Folders) {
   Json both_ways = llama();
   both_ways["is_causal"] = false;
   folder.write("config.json", both_ways.dump());
-  EXPECT_NE(read_model_config(folder.path(), {}).status().message().find("'is_causal' false"),
-            std::string::npos);
+  const auto refuses = [&](const char* overrides) {
+    const Status status = read_model_config(folder.path(), {"auto", overrides}).status();
+    return status.message().find("'is_causal' false") != std::string::npos;
+  };
+  EXPECT_TRUE(refuses(""));
+  EXPECT_FALSE(refuses(R"({"is_causal": true})"));
   folder.write("config.json", llama().dump());
+  EXPECT_TRUE(refuses(R"({"is_causal": false})"));
   folder.write("generation_config.json", R"({"eos_token_id":[2,3]})");
   EXPECT_EQ(read_model_config(folder.path(), {}).value().eos_token_ids,
             (std::vector<int32_t>{2, 3}));
