@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <vector>
+
+#include "model/files/forms/mlx_names.h"
+#include "model/golden.h"
 
 namespace foretoken {
 namespace {
@@ -70,6 +74,25 @@ TEST(MlxLayouts, OtherFoldersHaveNone) {
   EXPECT_EQ(find_mlx_layout(llama.all()), nullptr);
   EXPECT_FALSE(is_sanitised_by_mlx(llama.all()));
   EXPECT_TRUE(is_sanitised_by_mlx(llama.all(), ".mlp.gate_proj."));
+}
+
+// No name of a folder of transformers' is taken for one of MLX's, in any family that is tested.
+TEST(MlxLayouts, FoldersOfTransformersHaveNone) {
+  int num_folders = 0;
+  for (const auto& folder :
+       std::filesystem::directory_iterator(test::golden_folder() + "architectures")) {
+    const auto file = SafetensorsFile::open((folder.path() / "model.safetensors").string());
+    if (!file.ok()) continue;
+    ++num_folders;
+    std::map<std::string, const TensorView*> tensors;
+    for (const auto& [name, tensor] : file.value()->tensors()) {
+      tensors.emplace(name, &tensor);
+      EXPECT_EQ(name_without_mlx(name), name) << folder.path();
+    }
+    EXPECT_EQ(find_mlx_layout(tensors), nullptr) << folder.path();
+    EXPECT_FALSE(is_sanitised_by_mlx(tensors)) << folder.path();
+  }
+  EXPECT_GT(num_folders, 100);
 }
 
 }  // namespace
