@@ -279,7 +279,7 @@ Status check_layers(const GgufFile& file, Fields& fields, int64_t num_layers) {
                       ", more than any model has; fetch the file again");
   }
   const int64_t modules = fields.integer("nextn_predict_layers").value_or(0);
-  if (modules >= 0 && modules < num_layers) return {};
+  if (modules >= 0 && modules < num_layers) return fields.status();
   return file.error("'" + fields.prefix() + "nextn_predict_layers' is " + std::to_string(modules) +
                     " of " + std::to_string(num_layers) +
                     " layers, which leaves none to the model; fetch the file again");

@@ -301,6 +301,11 @@ TEST(HfConfig, LayersAreAsManyAsAModelMayHave) {
     for (int i = 0; i < 128; ++i) bytes.number(0.0F);
     return config_of(bytes).status().message();
   };
+  test::GgufBytes fraction = model_of("mimo2", 1, 3);
+  fraction.f32_value("mimo2.nextn_predict_layers", 1e30F);
+  fraction.tensor("token_embd.weight", {64, 2}, 0, 0).align();
+  for (int i = 0; i < 128; ++i) fraction.number(0.0F);
+  EXPECT_NE(config_of(fraction).status().message().find("nextn_predict_layers"), std::string::npos);
   EXPECT_NE(refused(1 << 30, 1).find("'glm4moe.block_count' is 1073741824"), std::string::npos)
       << refused(1 << 30, 1);
   for (const uint32_t modules : {3u, 2'000'000'000u}) {
