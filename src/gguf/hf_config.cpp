@@ -271,6 +271,18 @@ void add_parts(const GgufFile& file, Json& config) {
   config["tie_word_embeddings"] = !has("output.weight");
 }
 
+// Readers take the kinds of values that files of the architecture have for granted.
+Status read_own_keys(const GgufFile& file, const GgufArchitecture& architecture, Json& config) {
+  try {
+    if (architecture.complete != nullptr) architecture.complete(config);
+    return architecture.read != nullptr ? architecture.read(file, config) : Status();
+  } catch (const Json::exception&) {
+    return file.error("keys of '" + std::string(architecture.name) +
+                      "' are missing or of other kinds than its models have; convert the model "
+                      "again");
+  }
+}
+
 // Layers take memory before their tensors are looked for; those of draft modules are the last.
 Status check_layers(const GgufFile& file, Fields& fields, int64_t num_layers) {
   constexpr int64_t kMaxLayers = 1 << 16;
@@ -314,8 +326,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   add_keys(fields, kSharedKeys, config);
   add_keys(fields, architecture->keys, config);
   read_layer_types(file, std::string(architecture->name), config);
-  if (architecture->complete != nullptr) architecture->complete(config);
-  if (architecture->read != nullptr) FT_RETURN_IF_ERROR(architecture->read(file, config));
+  FT_RETURN_IF_ERROR(read_own_keys(file, *architecture, config));
   if (!reads_modules(*architecture)) config.erase("num_nextn_predict_layers");
   if (config["num_key_value_heads"].is_array()) {
     return unsupported(file.path() + ": layers differ in '" + fields.prefix() +

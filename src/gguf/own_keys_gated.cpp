@@ -68,10 +68,10 @@ Status add_laguna_types(const GgufFile& file, Json& config) {
   return {};
 }
 
-// The entry of a layer in a list of one for each, or the number of all.
+// The entry of a layer in a list of one for each, or the number of all; 0: the list is too short.
 int64_t entry_of(const Json& numbers, size_t layer) {
-  return numbers.is_array() && layer < numbers.size() ? numbers[layer].get<int64_t>()
-                                                      : numbers.get<int64_t>();
+  if (!numbers.is_array()) return numbers.get<int64_t>();
+  return layer < numbers.size() ? numbers[layer].get<int64_t>() : 0;
 }
 
 // A list, or the number of all layers.

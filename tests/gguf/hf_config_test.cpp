@@ -316,6 +316,15 @@ TEST(HfConfig, LayersAreAsManyAsAModelMayHave) {
   }
 }
 
+TEST(HfConfig, KeysThatAllFilesOfAnArchitectureHaveMayLack) {
+  test::GgufBytes bytes = model_of("falcon-h1", 0);
+  bytes.tensor("token_embd.weight", {64, 2}, 0, 0).align();
+  for (int i = 0; i < 128; ++i) bytes.number(0.0F);
+  const Status status = config_of(bytes).status();
+  EXPECT_NE(status.message().find("keys of 'falcon-h1' are missing"), std::string::npos)
+      << status.message();
+}
+
 // llama.cpp's own ggml-vocab-*.gguf.
 TEST(HfConfig, AVocabularyAloneIsNoModel) {
   const test::ScratchFolder folder;
