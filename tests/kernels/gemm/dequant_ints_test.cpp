@@ -23,7 +23,7 @@ template <int Group, bool HasZeros, int Bits = 4>
 IntBase base_with(uint16_t half, uint8_t zero, int row, int group) {
   using Scales = IntScales<Bits, Group, HasZeros ? IntOffset::kZeros : IntOffset::kMiddle>;
   alignas(16) std::array<uint8_t, Scales::kBytes> unit{};
-  const uint16_t scale = int_scale_bits(half_to_bf16(half));
+  const uint16_t scale = int_scale_bits(half_to_bf16(half), Scales::kPlace);
   std::memcpy(unit.data() + Scales::scale_place(row, group), &scale, sizeof scale);
   if (HasZeros) unit[size_t(Scales::zero_place(row, group))] = zero;
   Scales scales;
@@ -133,7 +133,7 @@ void expect_widened(int code_bits, const Value& value) {
     };
     const uint32_t scale = HostPairs::rounded(draw());
     scales[size_t(i)] = HostPairs::value(scale);
-    const uint16_t bits = int_scale_bits(uint16_t(scale));
+    const uint16_t bits = int_scale_bits(uint16_t(scale), Scales::kPlace);
     std::memcpy(unit.data() + Scales::scale_place(kRow, i), &bits, sizeof bits);
     if constexpr (Offset == IntOffset::kMinimum) {
       const auto less = uint16_t(HostPairs::rounded(-draw() / kSmallRowScale));
@@ -203,9 +203,9 @@ TEST(DequantInts, ScalesOfNvfp4AreNormal) {
 
 // An infinite half is the next power of two behind the largest one, and so is a larger scale.
 TEST(DequantInts, LargeScalesStayFinite) {
-  EXPECT_EQ(int_scale_bits(0x4800), int_scale_bits(0x4780));
-  EXPECT_EQ(int_scale_bits(0x7f80), int_scale_bits(0x4780));
-  EXPECT_EQ(int_scale_bits(0xff80), int_scale_bits(0xc780));
+  EXPECT_EQ(int_scale_bits(0x4800, 0), int_scale_bits(0x4780, 0));
+  EXPECT_EQ(int_scale_bits(0x7f80, 4), int_scale_bits(0x4780, 4));
+  EXPECT_EQ(int_scale_bits(0xff80, 4), int_scale_bits(0xc780, 4));
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ class SplitProduct {
     uint8_t* to = unit_at(row / 8, unit) + Codes::kCodeBytes;
     const size_t at = size_t(row * (k_ / Group) + group);
     const auto power = static_cast<uint16_t>((127 + powers_[at]) << 7);
-    const uint16_t scale = int_scale_bits(power);
+    const uint16_t scale = int_scale_bits(power, Scales::kPlace);
     std::memcpy(to + Scales::scale_place(row % 8, own), &scale, 2);
     if (HasZeros) to[Scales::zero_place(row % 8, own)] = uint8_t(zeros_[at]);
   }

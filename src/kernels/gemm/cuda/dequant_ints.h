@@ -17,22 +17,23 @@ inline constexpr float kSmallRowScale = 16777216.0f;
 
 // Of a lane's row and the k of one of its groups, twice each.
 struct IntBase {
-  uint32_t scale;  // times 2^105, for codes four bits high
+  uint32_t scale;  // for codes at the place that their form has (IntScales::kPlace)
   // Minus the middle times the operand's scale, or minus the operand's minimum; or the zero, in the
   // lowest bits.
   uint32_t zero;
 
-  // For codes in the lowest bits: 2^4 times as much, in the exponent.
+  // For codes in the lowest bits, of a scale for those four bits high: 2^4 times as much.
   FT_HD uint32_t low_scale() const { return scale + 0x02000200u; }
 };
 
-// The scale as it lies in a unit, of the bits of the bfloat16 nearest to the file's. One of more
-// than 2^16, which no half has, or that is no number becomes 2^16.
-FT_HD constexpr uint16_t int_scale_bits(uint16_t nearest) {
-  constexpr int kExponent = 105 << 7, kMax = 0x4780;
+// The scale as it lies in a unit, of the bits of the bfloat16 nearest to the file's, for codes that
+// lie `place` bits high. One of more than 2^16, which no half has, or that is no number becomes
+// 2^16.
+FT_HD constexpr uint16_t int_scale_bits(uint16_t nearest, int place) {
+  constexpr int kMax = 0x4780;
   const int size = nearest & 0x7fff, sign = nearest & 0x8000;
   if (size == 0) return 0;
-  return static_cast<uint16_t>(sign | ((size < kMax ? size : kMax) + kExponent));
+  return static_cast<uint16_t>(sign | ((size < kMax ? size : kMax) + ((109 - place) << 7)));
 }
 
 // A positive E4M3 of NVFP4 as five bits of exponent and three behind them, all normal, so that
@@ -58,12 +59,6 @@ enum class IntOffset : uint8_t {
   kMinimum,  // of the product, as many bits as the scale
 };
 
-// -2^-129 times the middle of so many bits, twice; below four bits it is subnormal.
-FT_HD constexpr uint32_t minus_middle(int bits) {
-  return (0x8000u + static_cast<uint32_t>(bits > 3 ? (bits - 3) << 7 : 0x80 >> (4 - bits))) *
-         0x10001u;
-}
-
 // Words of a row that one load brings.
 template <int Count>
 struct alignas(Count * 4) RowWords {
@@ -77,6 +72,9 @@ struct IntScales {
   static constexpr IntOffset kOffset = Offset;
   static constexpr bool kHasZeros = Offset == IntOffset::kZeros;
   static constexpr bool kHasMinima = Offset == IntOffset::kMinimum;
+  // Half of the codes of four bits are used where they lie.
+  static constexpr int kPlace = Bits == 4 ? 4 : 0;
+  static constexpr uint32_t kMinusMiddle = (0x8000u | 1u << (Bits - 1 + kPlace)) * 0x10001u;
   static constexpr int kBases = kUnitK / Group;
   static constexpr int kBehind = 8 * kBases * 2;  // where the scales end
   static constexpr int kBehindBytes = 8 * kBases * (kHasMinima ? 2 : kHasZeros ? 1 : 0);
@@ -119,7 +117,7 @@ struct IntScales {
     } else if constexpr (kHasMinima) {
       return {scale, Pairs::bytes(behind.at[i / 2], 0, both)};
     } else {
-      return {scale, Pairs::multiply(scale, minus_middle(Bits))};
+      return {scale, Pairs::multiply(scale, kMinusMiddle)};
     }
   }
   FT_HD uint32_t last_read() const { return words.at[kWords - 1] | behind.at[kBehindWords - 1]; }
@@ -155,20 +153,29 @@ struct Int4Codes {
   }
 };
 
-// The same places; a code stands for one of sixteen steps (CodeTable::kIq4), which are those of 8
-// bits minus the middle.
-struct Iq4Codes : Int4Codes<false> {
+// A code stands for one of sixteen steps (CodeTable::kIq4), which are those of 8 bits minus the
+// middle. A half of a word has a step, its codes in the order in which their bytes become pairs.
+struct Iq4Codes {
+  static constexpr int kWords = 4;
+  static constexpr int kCodeBytes = 512;
+  static constexpr bool kSpreads = false;
+
+  FT_HD static constexpr uint32_t place(uint32_t code, int step, int pair, int odd) {
+    return code << (step % 2 * 16 + odd * 8 + pair * 4);
+  }
+
   template <class Pairs>
   FT_HD static void widen_by(const uint32_t (&words)[4], int step, const IntBase& base,
                              uint32_t (&b)[2]) {
-    // Codes of both pairs, in the order in which their bytes become pairs.
-    const uint32_t codes = Pairs::bytes(words[step / 2], 0, step % 2 == 0 ? 0x4420u : 0x4431u);
-    const uint32_t places = codes & 0x7777u;
+    const uint32_t w = words[step / 2];
+    const int half = step % 2 * 16;
+    const uint32_t places = (w & 0x77777777u) >> half;
+    const uint32_t which = (0x32103210u | (w >> 1 & 0x44444444u)) >> half;
     const uint32_t low = Pairs::bytes(0x3f2d1801u, 0x766a5d4fu, places);
     const uint32_t high = Pairs::bytes(0xa6998d81u, 0xf1d9c5b5u, places);
-    const uint32_t values = Pairs::bytes(low, high, 0x3210u | (codes >> 1 & 0x4444u));
-    b[0] = Pairs::multiply_add(values & 0x00ff00ffu, base.low_scale(), base.zero);
-    b[1] = Pairs::multiply_add(values >> 8 & 0x00ff00ffu, base.low_scale(), base.zero);
+    const uint32_t values = Pairs::bytes(low, high, which);
+    b[0] = Pairs::multiply_add(values & 0x00ff00ffu, base.scale, base.zero);
+    b[1] = Pairs::multiply_add(Pairs::bytes(values, 0, 0x4341u), base.scale, base.zero);
   }
 };
 
@@ -186,8 +193,8 @@ struct Int8Codes {
   FT_HD static void widen_by(const uint32_t (&words)[8], int step, const IntBase& base,
                              uint32_t (&b)[2]) {
     const uint32_t w = words[step];
-    b[0] = Pairs::multiply_add(Pairs::bytes(w, 0, 0x4341u), base.low_scale(), base.zero);
-    b[1] = Pairs::multiply_add(w & 0x00ff00ffu, base.low_scale(), base.zero);
+    b[0] = Pairs::multiply_add(Pairs::bytes(w, 0, 0x4341u), base.scale, base.zero);
+    b[1] = Pairs::multiply_add(w & 0x00ff00ffu, base.scale, base.zero);
   }
 };
 
@@ -235,8 +242,8 @@ struct SpreadCodes {
   template <class Pairs>
   FT_HD static void widen_by(const uint32_t (&words)[Bits], int step, const IntBase& base,
                              uint32_t (&b)[2]) {
-    b[0] = Pairs::multiply_add(pair_of(words, step * 2), base.low_scale(), base.zero);
-    b[1] = Pairs::multiply_add(pair_of(words, step * 2 + 1), base.low_scale(), base.zero);
+    b[0] = Pairs::multiply_add(pair_of(words, step * 2), base.scale, base.zero);
+    b[1] = Pairs::multiply_add(pair_of(words, step * 2 + 1), base.scale, base.zero);
   }
 };
 

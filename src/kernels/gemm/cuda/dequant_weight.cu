@@ -86,7 +86,8 @@ __device__ void put_int_scales(uint8_t* scales, const PackedSource& source, cons
     const auto put = [&](int place, uint16_t bits) {
       *reinterpret_cast<uint16_t*>(scales + place) = bits;
     };
-    put(Scales::scale_place(row, g), int_scale_bits(nearest_bf16(source.factor_at(from, column))));
+    const uint16_t scale = nearest_bf16(source.factor_at(from, column));
+    put(Scales::scale_place(row, g), int_scale_bits(scale, Scales::kPlace));
     if constexpr (Scales::kHasMinima) {
       const float minimum = source.factor_at(from, column, 1);
       put(Scales::minimum_place(row, g), nearest_bf16(-minimum / kSmallRowScale));
