@@ -154,7 +154,7 @@ const Refusal kRefusals[] = {
     {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
     {{.expressions = true, .chooses_blocks = true},
-     {"--flex-mask and --flex-score", "an indexer chooses", "out"}},
+     {"--flex-mask and --flex-score", "indexer chooses blocks", "out"}},
 };
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {

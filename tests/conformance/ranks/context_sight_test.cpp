@@ -104,7 +104,7 @@ TEST_P(ContextSight, IdsAreThoseOfOneRank) {
     variant.max_batched_tokens = 23;
     variant.prefix_caching = true;
   }
-  variant.num_blocks = 24 / GetParam().layout.dcp;
+  variant.num_blocks = 12 / GetParam().layout.dcp;
   EXPECT_GT(expect_same(variant).stats.num_preemptions, 0);
   if (GetParam().has_whole_prompts()) return;
   Variant warm{.num_draft_tokens = 3};
