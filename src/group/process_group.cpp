@@ -37,12 +37,12 @@ std::vector<ChildRank> children_of(const LaunchPlan& plan, const ProcessGroupOpt
 std::jthread watch_cancel(EndState& start, const std::atomic<bool>* cancelled) {
   if (cancelled == nullptr) return {};
   return std::jthread([&start, cancelled](const std::stop_token& stop) {
-    constexpr std::chrono::milliseconds kBetweenLooks(50);
+    constexpr std::chrono::milliseconds kBetweenStops(50);
     std::mutex mutex;
     std::condition_variable_any stopped;
     std::unique_lock lock(mutex);
     while (!cancelled->load() && !stop.stop_requested()) {
-      stopped.wait_for(lock, stop, kBetweenLooks, [] { return false; });
+      stopped.wait_for(lock, stop, kBetweenStops, [] { return false; });
     }
     if (cancelled->load()) start.end(aborted("loading was interrupted"));
   });
