@@ -27,7 +27,7 @@ class Heartbeat {
   // `control` as Rendezvous has it.
   Heartbeat(std::shared_ptr<LinkShared> shared, std::vector<Socket> control, HeartbeatTimes times);
   // Leaves: the others learn that this rank ends as meant. Where it is the leader, that ends the
-  // group for them with Aborted "rank 0 has ended the group".
+  // group for them with Aborted "rank 0 has ended the group" (or "the front end").
   ~Heartbeat();
 
  private:
