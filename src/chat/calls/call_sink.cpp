@@ -42,7 +42,7 @@ void CallSink::content(std::string_view text) {
   end_call();
   if (options_.drop_space && !has_content_) {
     held_space_ += text;
-    if (held_space_.find_first_not_of(" \t\r\n") == std::string::npos) return;
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
     has_content_ = true;
     append(ChatPiece::Kind::kContent, held_space_);
     held_space_.clear();
