@@ -95,18 +95,14 @@ const CompatRule kDraftModelRules[] = {
       .modules_windowed = false,
       .drafts_by_modules = true}},
     {"a drafter that attends to the target's keys and values (`gemma4_assistant`), a KV cache of "
-     "latents "
-     "or compressed entries",
+     "latents or compressed entries",
      StatusCode::kUnsupported,
      [](const Combination& c) { return reads_target_kv(c) && (c.latent || c.compressed); },
      [](const Combination& c) {
-       return reads_kv_text(c) + "and the KV cache of " + c.architecture + " keeps " +
-              (c.latent ? "latents" : "compressed entries") + "; use another drafter";
+       return reads_kv_text(c) + "and the target keeps " +
+              (c.latent ? "latents" : "compressed entries") + " instead; use another drafter";
      },
-     {.latent = true,
-      .architecture = "Model",
-      .drafter = "gemma4_assistant",
-      .drafter_traits = &kKvReader}},
+     {.latent = true, .drafter = "gemma4_assistant", .drafter_traits = &kKvReader}},
     {"a drafter that attends to the target's keys and values (`gemma4_assistant`), a window in all "
      "layers",
      StatusCode::kUnsupported,
@@ -114,13 +110,10 @@ const CompatRule kDraftModelRules[] = {
        return reads_target_kv(c) && c.model && !c.model->has_full_layers;
      },
      [](const Combination& c) {
-       return reads_kv_text(c) + "also of a layer that sees all positions, and " + c.architecture +
-              " has none; use another drafter";
+       return reads_kv_text(c) +
+              "also of a layer that sees all positions, which it lacks; use another drafter";
      },
-     {.model = kAllWindowed,
-      .architecture = "Model",
-      .drafter = "gemma4_assistant",
-      .drafter_traits = &kKvReader}},
+     {.model = kAllWindowed, .drafter = "gemma4_assistant", .drafter_traits = &kKvReader}},
     {"a drafter that attends to the target's keys and values (`gemma4_assistant`), "
      "`draft_tensor_parallel_size` 1 beside ranks",
      StatusCode::kInvalidArgument,

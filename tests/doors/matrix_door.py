@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The support matrix, run by the program: cells of their own processes, reports, and going on."""
 
+import collections
 import json
 import pathlib
 import re
@@ -29,7 +30,9 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/support-matrix.md"
 # Every reason for which cells of the product are not supported: a new one is named here.
 KINDS = [r"takes (latent attention|attention without latents).*, which this model does not have",
          r"--enable-expert-parallel: the model is no mixture of experts",
-         r"--enable-dbo: two lanes are within one graph"]
+         r"--enable-dbo: two lanes are within one graph",
+         r"method gemma4_assistant attends to the target's keys and values, and the target keeps "
+         r"latents instead"]
 CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer|flashinfer_mla|flashmla|cutlass_mla)' does not "
                      r"exist on cpu",
                      r"--kv-cache-dtype int8 is not read by --attention-backend flex",
@@ -232,8 +235,10 @@ class Matrix(unittest.TestCase):
         done = self.run_matrix("--skip-rows", "--every-cell", "--part", "1/300", "--print-cells")
         cells = json.loads(done.stdout)
         self.assertTrue(50 < len(cells) < 90, len(cells))
-        for drafter in {cell["drafter"] for cell in cells}:
-            self.assertEqual(sum(cell["drafter"] == drafter for cell in cells), len(cells) // 13)
+        counts = collections.Counter(cell["drafter"] for cell in cells)
+        # It does not go with latents.
+        self.assertTrue(0 < counts.pop("gemma4_assistant") <= min(counts.values()), counts)
+        self.assertEqual(len(set(counts.values())), 1, counts)
 
     def test_all_rows_and_the_whole_product_are_decided(self):
         done = self.run_matrix("--print-cells", "--max-cells", "60")
