@@ -46,7 +46,7 @@ PHRASES = re.compile(
     r"|\bgo(?:es)? (?:not )?with\b|mutually exclusive|incompatible|\bconflicts? with|at the same time|leave --[a-z-]+ out")
 ABOVE_COMPAT = ("src/engine/", "src/serve/", "src/sched/", "src/draft/", "src/model/", "apps/")
 FEATURES = [re.compile(words, re.I) for words in (
-    r"\bdraft|\bspeculat|\bn-gram|\bMTP\b", r"\badapters?\b|\bLoRA\b", r"\branks?\b|-parallel-size", r"\bstages?\b", r"\bFP8 KV\b|\bKV cache",
+    r"\bdraft|\bspeculat|\bn-gram|\bMTP\b|\bassistant attends", r"\badapters?\b|\bLoRA\b", r"\branks?\b|-parallel-size", r"\bstages?\b", r"\bFP8 KV\b|\bKV cache",
     r"\bquantis", r"\brecurrent\b|\bstates\b|linear attention|\bconvolution", r"\bexperts?\b|\bmixtures?\b", r"\blatents?\b",
     r"\bwindows?\b|\bsliding", r"\bindexers?\b", r"\bgrammars?\b|\bstructured\b", r"\bGGUF\b", r"\bprefix cach", r"\boffload",
     r"\bgraphs?\b", r"attention backend|--attention-backend", r"\bpool(?:s|ed|ing)\b|\bembeddings?\b", r"\blanes?\b|--enable-dbo",

@@ -31,7 +31,7 @@ PASSED = (
     'return unsupported("the file " + name + " is not known; use another");', 'x = "leave";\ny = "one out";')
 
 FEATURES = ('return unsupported("recurrent layers keep no FP8 KV cache");', 'return Status(StatusCode::kUnsupported, "drafts of adapters are not made");',
-            'return unsupported(name + ": grammars are not followed by lanes");', 'return {StatusCode::kUnsupported, "GGUF files of experts are not read"};')
+            'return unsupported("the assistant attends to a layer of another stage");', 'return unsupported(name + ": grammars are not followed by lanes");', 'return {StatusCode::kUnsupported, "GGUF files of experts are not read"};')
 
 
 class Refusals(unittest.TestCase):

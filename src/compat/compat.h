@@ -71,6 +71,7 @@ struct Combination {
   std::string drafter = {};                       // its method, to be read
   const DrafterTraits* drafter_traits = nullptr;  // of its method
   Fact drafts_by_modules = {};                    // MTP modules of the target draft
+  Fact lends_elsewhere = {};                      // KV that it reads is an earlier stage's
   Fact other_vocabulary = {};                     // use_heterogeneous_vocab
   Fact draft_has_tokenizer = {};                  // beside its files
   std::string unlike_first = {};                  // a field of the engine in which drafters differ

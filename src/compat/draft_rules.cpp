@@ -129,6 +129,16 @@ const CompatRule kDraftModelRules[] = {
       .drafter_traits = &kKvReader,
       .num_draft_ranks = 1,
       .num_ranks = 2}},
+    {"a drafter that attends to the target's keys and values (`gemma4_assistant`), "
+     "`--pipeline-parallel-size` where another stage than the last has them",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.lends_elsewhere && c.num_stages != 1; },
+     [](const Combination&) {
+       return std::string(
+           "the assistant attends to keys and values of a layer of the target that another "
+           "pipeline stage has than the last one; use fewer stages (--pipeline-parallel-size 1)");
+     },
+     {.lends_elsewhere = true, .num_ranks = 2, .num_stages = 2}},
     {"a drafter of one pass (`pard`), a draft model with states",
      StatusCode::kUnsupported,
      [](const Combination& c) {

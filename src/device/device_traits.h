@@ -18,7 +18,7 @@ struct EngineSizes {
 inline constexpr int64_t kLargeMemory = int64_t{64} << 30;  // bytes of a device
 
 // What holds of every device of a type, whether one is here or not. Folders above ask these, and
-// never for a type (tools/check_layers.py).
+// never for a type (tools/check_questions.py).
 struct DeviceTraits {
   DeviceType type;
   const char* name;   // as --device takes it

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compat/compat.h"
 #include "kernels/draft/pair_rows.h"
 #include "model/config/architecture.h"
 #include "model/decoder_weights.h"
@@ -129,11 +130,7 @@ Status AssistantHead::look_at_target(const ChainSource& source, WeightLoader& we
     for (size_t i = 0; i < config_.layer.layers.size(); ++i) is_read |= has_window(i) == windowed;
     if (!is_read) continue;
     const std::optional<LentKv> lent = target_.lent_kv(windowed);
-    if (!lent) {
-      return unsupported(
-          "the assistant attends to keys and values of a layer of the target that another pipeline "
-          "stage has than the last one; use fewer stages (--pipeline-parallel-size 1)");
-    }
+    if (!lent) return compat({.lends_elsewhere = true});
     Sight& sight = sights_[windowed ? 1 : 0];
     sight.kv = *lent;
     FT_ASSIGN_OR_RETURN(

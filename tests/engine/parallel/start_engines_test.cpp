@@ -1,15 +1,14 @@
 #include "engine/parallel/start_engines.h"
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
-#include <future>
 #include <span>
 #include <thread>
 
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/two_processes.h"
 #include "engine/start/host_flags.h"
+#include "support/gate.h"
 
 namespace foretoken {
 namespace {
@@ -165,25 +164,31 @@ TEST_F(FrontEnds, AnEngineAtTheFrontThatDoesNotStartEndsBoth) {
 class HeldFrontEnds : public TwoProcesses {
  protected:
   void SetUp() override {
-    behind_.on_load_progress = [held = let_go_.get_future().share()](int64_t, int64_t) {
-      held.wait_for(std::chrono::seconds(20));
+    behind_.on_load_progress = [this](int64_t, int64_t) {
+      loads_.open();
+      (void)let_go_.wait();
     };
     TwoProcesses::SetUp();
   }
 
-  std::promise<void> let_go_;
+  test::Gate loads_;
+  test::Gate let_go_;
 };
 
 TEST_F(HeldFrontEnds, AnInterruptIsHeededWhileOthersLoad) {
   std::atomic<bool> cancelled = false;
   EngineConfig front = two_engines();
   front.cancel_load = &cancelled;
-  const std::jthread interrupt([&cancelled] {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+  test::Gate loaded;
+  front.on_load_progress = [&loaded](int64_t done, int64_t total) {
+    if (done == total) loaded.open();
+  };
+  const std::jthread interrupt([&] {
+    EXPECT_TRUE(loads_.wait() && loaded.wait());
     cancelled.store(true);
   });
   EXPECT_EQ(start_engines(front, place(0, port_)).status().code(), StatusCode::kAborted);
-  let_go_.set_value();
+  let_go_.open();
   TearDown();
   EXPECT_TRUE(ran_.ok()) << ran_.message();
 }
