@@ -147,21 +147,26 @@ void DraftOutput::await_own(Queue& queue, const DraftStep& step) {
                       .repairs = 0});
 }
 
-void DraftOutput::multiply_clusters(Queue& queue, const OutputMatrix& matrix,
-                                    const Tile& tile) const {
-  const DraftHead::Clusters& clusters = matrix.clusters;
+void DraftOutput::multiply_by(Queue& queue, const Factor& factor, const OutputMatrix& matrix,
+                              const Tile& tile) {
   gemm(queue, {.counts = tile.rows.counts,
                .x = tile.states,
-               .weight = clusters.centroids,
-               .y = scores_,
+               .weight = factor.weight,
+               .y = factor.y,
                .bias = nullptr,
                .row_kind = RowKind::kLogits,
                .row_offset = tile.offset,
                .max_rows = tile.max_rows,
-               .n = clusters.count,
+               .n = factor.n,
                .k = matrix.hidden,
                .dtype = matrix.dtype,
                .out_dtype = DType::kF32});
+}
+
+void DraftOutput::multiply_clusters(Queue& queue, const OutputMatrix& matrix,
+                                    const Tile& tile) const {
+  const DraftHead::Clusters& clusters = matrix.clusters;
+  multiply_by(queue, {clusters.centroids, clusters.count, scores_}, matrix, tile);
   cluster_logits(queue, {.counts = tile.rows.counts,
                          .x = tile.states,
                          .scores = scores_,
@@ -183,18 +188,8 @@ void DraftOutput::multiply(Queue& queue, const OutputMatrix& matrix, const Tile&
   if (matrix.clusters.exist()) return multiply_clusters(queue, matrix, tile);
   const Sharding& sharding = matrix.sharding;
   const bool cut = cuts_columns(matrix.rows, sharding.size);
-  gemm(queue, {.counts = tile.rows.counts,
-               .x = tile.states,
-               .weight = matrix.weight,
-               .y = cut ? part_ : logits_,
-               .bias = nullptr,
-               .row_kind = RowKind::kLogits,
-               .row_offset = tile.offset,
-               .max_rows = tile.max_rows,
-               .n = column_part(matrix.rows, sharding.rank, sharding.size).count,
-               .k = matrix.hidden,
-               .dtype = matrix.dtype,
-               .out_dtype = DType::kF32});
+  const auto columns = column_part(matrix.rows, sharding.rank, sharding.size).count;
+  multiply_by(queue, {matrix.weight, columns, cut ? part_ : logits_}, matrix, tile);
   if (!cut) return;
   gather_columns(queue, {.comm = sharding.comm,
                          .counts = tile.rows.counts,

@@ -67,10 +67,18 @@ class DraftOutput {
     int32_t offset;
     int32_t max_rows;
   };
+  // What the tile's states are multiplied with: `n` columns, whose results are `y`.
+  struct Factor {
+    const void* weight;
+    int32_t n;
+    float* y;
+  };
   void await(Queue& queue, const DraftStep& step) const;
   static void await_own(Queue& queue, const DraftStep& step);
   void choose_best(Queue& queue, const OutputMatrix& matrix, const void* states,
                    const StepTensors& rows, int32_t max_rows) const;
+  static void multiply_by(Queue& queue, const Factor& factor, const OutputMatrix& matrix,
+                          const Tile& tile);
   void multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void multiply_clusters(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
