@@ -30,6 +30,7 @@
 #include "model/config/config.h"
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
+#include "model/config/text_part.h"
 #include "model/decoder_weights.h"
 #include "model/files/forms/quantization.h"
 #include "model/layer/layer_spec.h"
@@ -78,6 +79,9 @@ ordered_json inspect_families() {
   ordered_json all = {{"loads", ordered_json::array()}, {"does_not_load", ordered_json::array()}};
   for (const Architecture& entry : architectures()) {
     all["loads"].push_back({{"name", entry.name}, {"description", entry.description}});
+  }
+  for (const WrappedFamily& entry : wrapped_families()) {
+    all["loads"].push_back({{"name", entry.architecture}, {"description", entry.description}});
   }
   for (const RefusedFamily& family : refused_families()) {
     all["does_not_load"].push_back({{"name", family.architecture},

@@ -13,6 +13,7 @@
 #include "model/config/architecture.h"
 #include "model/config/families.h"
 #include "model/config/missing_parts.h"
+#include "model/config/text_part.h"
 #include "model/files/forms/quantization_methods.h"
 
 namespace foretoken {
@@ -73,6 +74,9 @@ std::string families_table() {
   std::string text = head({"family", "architecture", ""});
   for (const Architecture& entry : architectures()) {
     text += row({entry.description, code(entry.name), "loads"});
+  }
+  for (const WrappedFamily& entry : wrapped_families()) {
+    text += row({entry.description, code(entry.architecture), "loads"});
   }
   for (const RefusedFamily& family : refused_families()) {
     text += row({family.description, code(family.architecture),

@@ -1,6 +1,7 @@
 #include "model/decoder_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -124,10 +125,15 @@ constexpr DecoderTraits::Place kOtherPlaces[] = {
     {"model.language_model.", "lm_head.weight"},
     {"language_model.model.", "language_model.lm_head.weight"},
     {"language_model.model.", "lm_head.weight"},
+    {"language_model.model.", "language_model.output.weight"},
+    {"language_model.backbone.", "language_model.lm_head.weight"},
+    {"thinker.model.", "thinker.lm_head.weight"},
+    {"llm.model.", "llm.lm_head.weight"},
+    {"model.text_model.", "lm_head.weight"},
     {"language_model.", "lm_head.weight"},
     {"", "lm_head.weight"},
 };
-// Beginnings of the other parts' tensors.
+// Beginnings of the other parts' tensors, as far as they are known.
 constexpr const char* kOtherParts[] = {
     "vision_tower.",
     "model.vision_tower.",
@@ -323,6 +329,12 @@ void StageReader::ignore_others() {
   for (const char* other : traits.ignored) loader.ignore_all(other);
   if (is_other_place(traits, place)) {
     for (const char* other : kOtherParts) loader.ignore_all(other);
+  }
+  if (config.is_text_part) {
+    loader.ignore_all_but(std::to_array<std::string>({body, place.head}));
+    for (const char* tower : {"vision_embed_tokens.", "embed_tokens_extend."}) {
+      loader.ignore_all(body + tower);
+    }
   }
   // Draft modules in the target's own files; draft_head.h reads them.
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {

@@ -12,7 +12,8 @@ _OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "l
               ("model.", "")]
 _OLD_QWEN = [("model.language_model.", "model."), ("model.visual.", "visual.")]
 _NEOX = [("lm_head.", "embed_out.")]
-RENAMES = {"mistral3": _OLD_LLAVA, "mllama": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN, "gpt_neox": _NEOX,
+RENAMES = {"internvl_chat": [("", "language_model.")],
+           "mistral3": _OLD_LLAVA, "mllama": _OLD_LLAVA, "qwen2-vl": _OLD_QWEN, "qwen2_5-vl": _OLD_QWEN, "gpt_neox": _NEOX,
            "gpt_neox-serial": _NEOX}
 # The same, anywhere in a name.
 REPLACED = {

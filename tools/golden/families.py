@@ -7,6 +7,8 @@ what its config says differently. Names of their checkpoints: checkpoint_names.p
 
 import torch
 
+import wrapped_models
+
 COMMON = {
     "vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
@@ -371,6 +373,7 @@ MODELS = {
                           use_double_wide_mlp=True, attention_k_eq_v=False, enable_moe_block=False),
 }
 
+MODELS |= wrapped_models.models(inner, around)
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
@@ -411,6 +414,7 @@ REFERENCES = {
                   "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                         "partial_rotary_factor": 1.0}}},
     "nanbeige": _LLAMA,
+    **wrapped_models.references(inner),
 }
 # Gates of a reference's heads are sigmoids, and queries and keys have no norms.
 SIGMOID_GATES = ("spark",)

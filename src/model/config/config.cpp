@@ -20,6 +20,7 @@
 #include "model/config/families.h"
 #include "model/config/model_types.h"
 #include "model/config/settled_fields.h"
+#include "model/config/text_part.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/forms/quantization.h"
 
@@ -336,6 +337,7 @@ Status read_model_numbers(const ConfigFields& fields, ModelConfig* out) {
   out->attention_out_bias = out->attention_bias;
   FT_RETURN_IF_ERROR(fields.read_flag("attention_out_bias", &out->attention_out_bias));
   FT_RETURN_IF_ERROR(fields.read_flag("plain_matrices", &out->plain_matrices));
+  FT_RETURN_IF_ERROR(fields.read_flag("is_text_part", &out->is_text_part));
   return fields.read_flag("mlp_bias", &out->mlp_bias);
 }
 
@@ -453,7 +455,8 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
 
 Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_json,
                                        const ConfigOptions& options, const std::string& where) {
-  FT_ASSIGN_OR_RETURN(const Json json, with_options(file, options));
+  FT_ASSIGN_OR_RETURN(const Json whole, with_options(file, options));
+  FT_ASSIGN_OR_RETURN(const Json json, text_part_of(whole, where));
   const Architecture* architecture = nullptr;
   FT_RETURN_IF_ERROR(read_architecture(json, ConfigFields(json, where), &architecture));
   FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
@@ -468,14 +471,15 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
                      " does not exist; give the path of a folder with " +
                      "config.json, tokenizer.json and model.safetensors, or of a GGUF file");
   }
+  const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
   FT_ASSIGN_OR_RETURN(Json config, read_config_json(model));
+  FT_ASSIGN_OR_RETURN(config, text_part_of(config, where));
   config = with_whole_class(model, std::move(config));
   config = with_mlx_weights(model, with_settled_head(model, std::move(config)));
   Json generation_config = Json::object();
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
-  const std::string where = model.is_gguf() ? model.text() : (path / "config.json").string();
   FT_ASSIGN_OR_RETURN(const Json wanted, with_options(config, options));
   FT_RETURN_IF_ERROR(check_direction(wanted, where));
   return parse_model_config(config, generation_config, options, where);

@@ -113,6 +113,8 @@ struct ModelConfig {
   // Fused projections hold all queries, then all keys and values, and no matrix lies transposed,
   // whatever folders of the architecture have: so do GGUF files.
   bool plain_matrices = false;
+  // Of a model around it the files hold other parts, which are passed over (text_part.h).
+  bool is_text_part = false;
   bool usual_mlp = false;  // an MLP has Llama's names where folders have others
   // Rows of a table of positions that is added to the embeddings, and the row of position 0 (GPT-2,
   // OPT); 0 rows: there is none.

@@ -15,13 +15,15 @@ struct RopeName {
   RopeType type;
 };
 
-// "su" is the name that early Phi-3 models have for longrope; "mrope" is about images alone.
+// "su" is the name that early Phi-3 models have for longrope; "mrope", and what "xdrope" has beside
+// "dynamic", is about images alone.
 constexpr RopeName kRopeNames[] = {
     {"default", RopeType::kDefault}, {"linear", RopeType::kLinear},
     {"dynamic", RopeType::kDynamic}, {"llama3", RopeType::kLlama3},
     {"yarn", RopeType::kYarn},       {"longrope", RopeType::kLongrope},
     {"su", RopeType::kLongrope},     {"proportional", RopeType::kProportional},
     {"mrope", RopeType::kDefault},   {"deepseek_yarn", RopeType::kYarn},
+    {"xdrope", RopeType::kDynamic},
 };
 
 constexpr double kMaxContext = 1 << 24;

@@ -38,14 +38,24 @@ std::string_view wrapper_of(std::string_view name) {
   return {};
 }
 
+// Phi-4 Multimodal's, for rows of images and speech.
+static bool is_of_towers(std::string_view name) {
+  for (const std::string_view part :
+       {".lora_A.vision.", ".lora_B.vision.", ".lora_A.speech.", ".lora_B.speech."}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 bool is_of_training(std::string_view name) {
   for (const std::string_view buffer : {"inv_freq", "cos_cached", "sin_cached"}) {
     if (name.ends_with("rotary_emb." + std::string(buffer))) return true;
   }
-  return name.starts_with("v_head.") || name.starts_with("value_head.");
+  return is_of_towers(name) || name.starts_with("v_head.") || name.starts_with("value_head.");
 }
 
 bool is_adapter_tensor(const std::string& name) {
+  if (is_of_towers(name)) return false;
   return name.find(".lora_A.") != std::string::npos || name.find(".lora_B.") != std::string::npos;
 }
 

@@ -14,8 +14,9 @@ std::string plain_tensor_name(const std::string& name);
 // and for the places that families with a text part have.
 std::string_view wrapper_of(std::string_view name);
 
-// Whether a tensor is one that generation never reads: buffers of rotary positions, and the heads
-// that judge texts while a model is trained.
+// Whether a tensor is one that generation never reads: buffers of rotary positions, the heads that
+// judge texts while a model is trained, and adapters for rows of images and speech (Phi-4
+// Multimodal).
 bool is_of_training(std::string_view name);
 
 // Whether the name is one of an adapter that was not merged into the weights.

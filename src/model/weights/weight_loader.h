@@ -187,6 +187,8 @@ class WeightLoader {
   // Marks a tensor that is known and not needed, or all whose names begin so.
   void ignore(const std::string& name) { used_.insert(name); }
   void ignore_all(const std::string& beginning);
+  // And all whose names begin with none of these.
+  void ignore_all_but(std::span<const std::string> beginnings);
   // Whether the checkpoint holds a tensor; true for random weights.
   bool has(const std::string& name) const;
   // The same, but false for random weights: a tensor that may be left out is left out there.

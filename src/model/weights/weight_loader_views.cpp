@@ -29,6 +29,14 @@ Result<const QuantForm*> WeightLoader::kept_form(const std::string& name, const 
   return found->second ? form : nullptr;
 }
 
+void WeightLoader::ignore_all_but(std::span<const std::string> beginnings) {
+  if (checkpoint_ == nullptr) return;
+  for (const auto& [name, tensor] : checkpoint_->tensors()) {
+    const auto begins = [&](const std::string& with) { return name.starts_with(with); };
+    if (std::none_of(beginnings.begin(), beginnings.end(), begins)) used_.insert(name);
+  }
+}
+
 // Codes share their scales in groups, which cannot be divided.
 Status WeightLoader::check_cut(std::span<const RowRun> runs, int64_t unit_rows) const {
   if (runs.empty() || !keeps_quantized(runs, runs[0].cols.total, unit_rows)) return {};

@@ -13,6 +13,7 @@
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/config/missing_parts.h"
+#include "model/config/text_part.h"
 #include "model/files/containers/json_file.h"
 #include "support/folders.h"
 
@@ -42,6 +43,10 @@ std::vector<std::string> made_lines() {
   std::vector<std::string> lines;
   for (const Architecture& entry : architectures()) {
     lines.push_back("| " + std::string(entry.description) + " | `" + entry.name + "` | loads |");
+  }
+  for (const WrappedFamily& entry : wrapped_families()) {
+    lines.push_back("| " + std::string(entry.description) + " | `" + entry.architecture +
+                    "` | loads |");
   }
   for (const RefusedFamily& family : refused_families()) {
     lines.push_back("| " + std::string(family.description) + " | `" + family.architecture +

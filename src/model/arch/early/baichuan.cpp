@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "model/config/alibi.h"
+#include "model/arch/alibi.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bfloat16.h"
-#include "model/config/alibi.h"
+#include "model/arch/alibi.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {

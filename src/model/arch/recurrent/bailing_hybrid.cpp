@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "model/config/alibi.h"
+#include "model/arch/alibi.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {

@@ -1,4 +1,4 @@
-#include "model/config/alibi.h"
+#include "model/arch/alibi.h"
 
 #include <bit>
 #include <cmath>

@@ -1,0 +1,180 @@
+#include "model/config/text_part.h"
+
+#include "model/config/architecture.h"
+#include "model/config/families.h"
+#include "model/config/model_types.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kLlama = "LlamaForCausalLM";
+constexpr const char* kQwen2 = "Qwen2ForCausalLM";
+constexpr const char* kQwen3 = "Qwen3ForCausalLM";
+
+constexpr WrappedFamily kWrappedFamilies[] = {
+    {"InternVLChatModel", "InternVL 1.5 to 3.5, as published; their text part"},
+    {"InternS1ForConditionalGeneration", "Intern S1; its text part"},
+    {"Qwen2_5OmniForConditionalGeneration", "Qwen 2.5 Omni; its thinker's text part"},
+    {"Qwen2_5OmniModel", "Qwen 2.5 Omni, older exports; its thinker's text part"},
+    {"Qwen2_5OmniThinkerForConditionalGeneration", "Qwen 2.5 Omni, the thinker; its text part"},
+    {"Qwen3OmniMoeForConditionalGeneration", "Qwen 3 Omni; its thinker's text part"},
+    {"Qwen3OmniMoeThinkerForConditionalGeneration", "Qwen 3 Omni, the thinker; its text part"},
+    {"Qwen2AudioForConditionalGeneration", "Qwen 2 Audio; its text part"},
+    {"Qwen3ASRForConditionalGeneration", "Qwen 3 ASR; its text part"},
+    {"MiniCPMV", "MiniCPM-V 2.5 to 4.5; their text part"},
+    {"MiniCPMO", "MiniCPM-o 2.6 and 4.5; their text part"},
+    {"MiniCPMV4_6ForConditionalGeneration", "MiniCPM-V 4.6; its text part"},
+    {"MiniCPMV4_7ForConditionalGeneration", "MiniCPM-V 4.7; its text part"},
+    {"MiniCPMOcrForConditionalGeneration", "MiniCPM OCR; its text part"},
+    {"Phi3VForCausalLM", "Phi-3 and 3.5 Vision; their text part", "Phi3ForCausalLM"},
+    {"Phi4MMForCausalLM", "Phi-4 Multimodal, as published; its text part", "Phi3ForCausalLM"},
+    {"NemotronH_Nano_VL_V2", "Nemotron Nano VL 2; its text part"},
+    {"NemotronH_Omni_Reasoning_V3", "Nemotron 3 Omni; its text part"},
+    {"Llama_Nemotron_Nano_VL", "Llama Nemotron Nano VL; its text part"},
+    {"GraniteSpeechForConditionalGeneration", "Granite Speech; its text part"},
+    {"GlmOcrForConditionalGeneration", "GLM-OCR; its text part"},
+    {"GlmAsrForConditionalGeneration", "GLM-ASR; its text part"},
+    {"DotsOCRForCausalLM", "dots.ocr; its text part", kQwen2},
+    {"PaddleOCRVLForConditionalGeneration", "PaddleOCR-VL; its text part", kLlama},
+    {"HunYuanVLForConditionalGeneration", "Hunyuan OCR; its text part",
+     "HunYuanDenseV1ForCausalLM"},
+    {"LightOnOcrForConditionalGeneration", "LightOnOCR; its text part"},
+    {"LightOnOCRForConditionalGeneration", "LightOnOCR, newer exports; its text part"},
+    {"GotOcr2ForConditionalGeneration", "GOT-OCR 2; its text part"},
+    {"QianfanOCRForConditionalGeneration", "Qianfan OCR; its text part"},
+    {"HyperCLOVAXVisionV2ForConditionalGeneration", "HyperCLOVA X SEED Vision 2; its text part"},
+    {"HCXVisionForCausalLM", "HyperCLOVA X SEED Vision 3B; its text part"},
+    {"Lfm3VlForConditionalGeneration", "LFM 3 VL; its text part"},
+    {"LlavaNextVideoForConditionalGeneration", "LLaVA-NeXT Video; its text part"},
+    {"VideoLlavaForConditionalGeneration", "Video-LLaVA; its text part"},
+    {"VipLlavaForConditionalGeneration", "ViP-LLaVA; its text part"},
+    {"VideoLlama3ForConditionalGeneration", "VideoLLaMA 3, in transformers' form; its text part"},
+    {"FastVlmForConditionalGeneration", "FastVLM; its text part"},
+    {"Idefics2ForConditionalGeneration", "Idefics 2; its text part"},
+    {"Ovis2ForConditionalGeneration", "Ovis 2, in transformers' form; its text part"},
+    {"PerceptionLMForConditionalGeneration", "Perception LM; its text part"},
+    {"DeepseekVLForConditionalGeneration", "DeepSeek VL, in transformers' form; its text part"},
+    {"JanusForConditionalGeneration", "Janus, in transformers' form; its text part"},
+    {"AudioFlamingo3ForConditionalGeneration", "Audio Flamingo 3; its text part"},
+    {"VibeVoiceAsrForConditionalGeneration", "VibeVoice ASR; its text part"},
+    {"KeyeForConditionalGeneration", "Keye VL; its text part", kQwen3},
+    {"KeyeVL1_5ForConditionalGeneration", "Keye VL 1.5; its text part", kQwen3},
+    {"OpenCUAForConditionalGeneration", "OpenCUA; its text part"},
+    {"BeeForConditionalGeneration", "Bee; its text part"},
+    {"RForConditionalGeneration", "R-4B; its text part"},
+    {"SkyworkR1VChatModel", "Skywork R1V; its text part"},
+    {"NVLM_D", "NVLM; its text part"},
+    {"H2OVLChatModel", "H2OVL Mississippi; its text part"},
+    {"Eagle2_5_VLForConditionalGeneration", "Eagle 2.5; its text part"},
+};
+
+// Decoders of such models that have names of their own.
+struct TextType {
+  const char* model_type;
+  const char* family;
+  const char* defaults = "{}";  // where they are not the family's
+};
+constexpr TextType kTextTypes[] = {
+    {"qwen2_5_omni_text", kQwen2},
+    {"qwen3_omni_moe_text", "Qwen3MoeForCausalLM"},
+    {"glm_ocr_text", "Glm4vForConditionalGeneration", R"({"attention_bias": false})"},
+    {"hunyuan_vl_text", "HunYuanDenseV1ForCausalLM"},
+    {"paddleocr_vl_text", kLlama},
+};
+
+const WrappedFamily* find_wrapped(const Json& file) {
+  const auto names = file.find("architectures");
+  if (names == file.end() || !names->is_array()) return nullptr;
+  for (const Json& name : *names) {
+    for (const WrappedFamily& family : kWrappedFamilies) {
+      if (name == family.architecture) return &family;
+    }
+  }
+  return nullptr;
+}
+
+// The object with the decoder's fields; null: they lie beside the others.
+const Json* text_fields(const Json& file) {
+  const auto thinker = file.find("thinker_config");
+  if (thinker != file.end() && thinker->is_object()) return text_fields(*thinker);
+  for (const char* name : {"text_config", "llm_config", "language_config"}) {
+    const auto found = file.find(name);
+    if (found != file.end() && found->is_object()) return &*found;
+  }
+  return nullptr;
+}
+
+// Of MiniCPM-V and -o, whose fields lie beside the towers', by their version, a number or a text.
+const char* family_of_version(const Json& file) {
+  const auto found = file.find("version");
+  if (found == file.end()) return nullptr;
+  const std::string version = found->is_string() ? found->get<std::string>() : found->dump();
+  if (version.starts_with("2.5") || version.starts_with("4.0") || version == "4") return kLlama;
+  if (version.starts_with("2.6")) return kQwen2;
+  return version.starts_with("4.5") ? kQwen3 : nullptr;
+}
+
+const TextType* text_type_of(const Json& text) {
+  for (const TextType& type : kTextTypes) {
+    if (text.value("model_type", Json()) == type.model_type) return &type;
+  }
+  return nullptr;
+}
+
+const char* family_of(const Json& text) {
+  const auto names = text.find("architectures");
+  if (names != text.end() && names->is_array() && !names->empty() && (*names)[0].is_string()) {
+    const Architecture* found = find_architecture((*names)[0].get<std::string>());
+    if (found != nullptr) return found->name;
+  }
+  const auto type = text.find("model_type");
+  if (type == text.end() || !type->is_string()) return nullptr;
+  if (const TextType* own = text_type_of(text)) return own->family;
+  return architecture_of_model_type(type->get_ref<const std::string&>());
+}
+
+// PaddleOCR's text part is Llama's but for a name.
+void take_own_names(Json* text) {
+  const auto bias = text->find("use_bias");
+  if (bias == text->end()) return;
+  const Json value = *bias;
+  for (const char* name : {"attention_bias", "mlp_bias"}) (*text)[name] = value;
+}
+
+Status refuse_text(const WrappedFamily& family, const Json& text, const std::string& where) {
+  const auto type = text.find("model_type");
+  const std::string named = type != text.end() ? "of model_type " + type->dump().substr(0, 80)
+                                               : "that does not say its model_type";
+  return unsupported(where + ": '" + family.architecture + "' around a text part " + named +
+                     " is not supported" + families_hint("", {}));
+}
+
+}  // namespace
+
+std::span<const WrappedFamily> wrapped_families() { return kWrappedFamilies; }
+
+Result<Json> text_part_of(const Json& file, const std::string& where) {
+  const WrappedFamily* wrapped = find_wrapped(file);
+  if (wrapped == nullptr) return file;
+  const Json* inside = text_fields(file);
+  Json text = inside != nullptr ? *inside : file;
+  const char* family = inside != nullptr ? family_of(text) : family_of_version(file);
+  if (family == nullptr) family = wrapped->family;
+  if (family == nullptr) return refuse_text(*wrapped, text, where);
+  for (const char* name : {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings",
+                           "quantization_config", "max_position_embeddings"}) {
+    if (!text.contains(name) && file.contains(name)) text[name] = file[name];
+  }
+  if (const TextType* own = text_type_of(text)) {
+    const Json defaults = Json::parse(own->defaults);
+    for (const auto& [name, value] : defaults.items()) text.emplace(name, value);
+  }
+  take_own_names(&text);
+  text["architectures"] = Json::array({family});
+  text["is_text_part"] = true;
+  return text;
+}
+
+}  // namespace foretoken

@@ -1,0 +1,84 @@
+#include "model/config/text_part.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "model/config/architecture.h"
+#include "model/config/config.h"
+#include "model/config/families.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+Json text_of(const char* model_type) {
+  return {{"model_type", model_type},   {"vocab_size", 64},
+          {"hidden_size", 32},          {"intermediate_size", 48},
+          {"num_hidden_layers", 2},     {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},   {"max_position_embeddings", 64},
+          {"tie_word_embeddings", true}};
+}
+
+Json around(const char* architecture, const Json& more) {
+  Json config = {{"architectures", {architecture}}, {"torch_dtype", "bfloat16"}};
+  config.update(more);
+  return config;
+}
+
+ModelConfig parsed(const Json& config) {
+  auto read = parse_model_config(config, Json::object(), {}, "config.json");
+  EXPECT_TRUE(read.ok()) << read.status().message();
+  return read.ok() ? std::move(read.value()) : ModelConfig();
+}
+
+TEST(TextPart, HaveNamesOfTheirOwnAndFamiliesThatLoad) {
+  std::set<std::string> names;
+  for (const WrappedFamily& family : wrapped_families()) {
+    EXPECT_TRUE(names.insert(family.architecture).second) << family.architecture;
+    EXPECT_EQ(find_architecture(family.architecture), nullptr) << family.architecture;
+    EXPECT_EQ(find_refused_family(family.architecture), nullptr) << family.architecture;
+    if (family.family == nullptr) continue;
+    EXPECT_NE(find_architecture(family.family), nullptr) << family.architecture;
+  }
+}
+
+TEST(TextPart, OtherFilesStayAsTheyAre) {
+  const Json file = around("LlamaForCausalLM", text_of("llama"));
+  EXPECT_EQ(file, text_part_of(file, "f").value());
+}
+
+TEST(TextPart, IsOfTheFamilyThatItsFieldsName) {
+  Json text = text_of("qwen3");
+  text["architectures"] = {"Qwen3ForCausalLM"};
+  const ModelConfig config = parsed(around("InternVLChatModel", {{"llm_config", text}}));
+  EXPECT_EQ(config.architecture, "Qwen3ForCausalLM");
+  EXPECT_TRUE(config.is_text_part);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  const Json thinker = {{"thinker_config", {{"text_config", text_of("qwen2_5_omni_text")}}}};
+  EXPECT_EQ(parsed(around("Qwen2_5OmniForConditionalGeneration", thinker)).architecture,
+            "Qwen2ForCausalLM");
+}
+
+TEST(TextPart, MayLieBesideTheTowers) {
+  EXPECT_EQ(parsed(around("DotsOCRForCausalLM", text_of("dots_ocr"))).architecture,
+            "Qwen2ForCausalLM");
+  Json mini = text_of("minicpmv");
+  mini["version"] = 4.5;
+  EXPECT_EQ(parsed(around("MiniCPMV", mini)).architecture, "Qwen3ForCausalLM");
+  mini["version"] = "2.5";
+  EXPECT_EQ(parsed(around("MiniCPMV", mini)).architecture, "LlamaForCausalLM");
+}
+
+TEST(TextPart, ARefusalNamesTheModelAndTheTextPart) {
+  const Json config = around("InternVLChatModel", {{"llm_config", text_of("new")}});
+  EXPECT_EQ(text_part_of(config, "f").status().message(),
+            "f: 'InternVLChatModel' around a text part of model_type \"new\" is not supported; "
+            "foretoken inspect --families lists what loads");
+}
+
+}  // namespace
+}  // namespace foretoken
