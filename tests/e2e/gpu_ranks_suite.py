@@ -51,10 +51,10 @@ def requests():
 class Group:
     """The processes of one engine, a rank each."""
 
-    def __init__(self, program, command, size, nccl, extra):
+    def __init__(self, program, command, size, nccl, extra, common=COMMON):
         self.processes = []
         port = free_port()
-        gpus = num_gpus()
+        gpus = max(num_gpus(), 1)
         for rank in range(size):
             environment = dict(os.environ, CUDA_VISIBLE_DEVICES=str(rank % gpus))
             flags = ["--nnodes", str(size), "--node-rank", str(rank)]
@@ -64,7 +64,7 @@ class Group:
                 flags.append("--disable-custom-all-reduce")
             self.processes.append(
                 subprocess.Popen(
-                    [program, *command, *COMMON, *flags, *extra],
+                    [program, *command, *common, *flags, *extra],
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
