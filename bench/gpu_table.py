@@ -58,11 +58,17 @@ RUNS = {
              "batches": [1, 4, 16, 64, 256]},
     "qwen-fp8": {"target": "qwen3-30b-a3b", "drafter": None, "variants": {"off": ""},
                  "batches": [1, 4, 16, 64, 256], "form": "fp8"},
+    "qwen-fp8-draft": {"target": "qwen3-30b-a3b", "drafter": ("draft_model", "llama-68m-152k"),
+                       "variants": {"off": "", "fixed": "", "adaptive": ""},
+                       "batches": [1, 4, 16, 64, 256], "apart": True, "form": "fp8"},
     "mixture-fp8": {"target": "deepseek-16b", "drafter": ("mtp", None), "rates": [0.8],
                     "variants": {"off": "", "adaptive": ""}, "batches": [1, 4, 16, 64, 256],
                     "apart": True, "form": "fp8"},
     "gpt-oss": {"target": "gpt-oss-20b", "drafter": None, "variants": {"off": ""},
                 "batches": [1, 4, 16, 64, 256], "form": "mxfp4_moe"},
+    "gpt-oss-draft": {"target": "gpt-oss-20b", "drafter": ("draft_model", "llama-68m-201k"),
+                      "variants": {"off": "", "fixed": "", "adaptive": ""},
+                      "batches": [1, 4, 16, 64, 256], "apart": True, "form": "mxfp4_moe"},
     "none-fp8": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "fp8",
                  "batches": [1, 4, 16, 64]},
     "none-q4_0": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q4_0",
@@ -90,7 +96,8 @@ DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
 DEFAULT_BATCHES = [1, 16, 64, 256]
 VARIANTS = ["off", "fixed", "adaptive"]
 LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3",
-          "mixture": "MTP K=1", "mixture-3": "MTP K=3"}
+          "mixture": "MTP K=1", "mixture-3": "MTP K=3",
+          "qwen-fp8-draft": "68M draft model K=3", "gpt-oss-draft": "68M draft model K=3"}
 TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape",
                  "deepseek-16b": "DeepSeek-V3-like 16B", "qwen3-30b-a3b": "Qwen3-30B-A3B shape",
                  "gpt-oss-20b": "gpt-oss-20b shape"}

@@ -13,6 +13,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "models" / "foretoken-7m"
 CONFIGS = ROOT / "bench" / "configs"
+HEADS = ROOT / "tests" / "golden" / "heads"  # of the bundled target too, with little training
 METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp")
 RATES = [0.8, 0.6, 0.4]
 NGRAM_SIZE = 8
@@ -41,8 +42,20 @@ def drafter(target, method, k, **more):
     if method == "mtp" and has_modules(target):
         return config
     suffix = "draft" if method == "draft_model" else method
-    folder = target.with_name(f"{target.name}-{suffix}")
-    return {**config, "model": str(folder)} if folder.exists() else None
+    name = f"{target.name}-{suffix}"
+    folder = next((path for path in (target.with_name(name), HEADS / name) if path.exists()), None)
+    if folder is None:
+        return None
+    most = drafts_of(folder)
+    return {**config, "num_speculative_tokens": min(k, most), "model": str(folder)}
+
+
+def drafts_of(folder):
+    """The most drafts that a head's files have a place for."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    spark = "DSparkDraftModel" in (config.get("architectures") or [])
+    found = {"block_size": 0 if spark else -1, "medusa_num_heads": 0, "n_predict": 0}
+    return min((config[name] + more for name, more in found.items() if name in config), default=64)
 
 
 def drafters(args, **more):
