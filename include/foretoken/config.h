@@ -160,6 +160,8 @@ struct EngineConfig {
   // Adapters may have an embedding and an output matrix of their own (PEFT's modules_to_save); each
   // of max_loras places on the device has room for both.
   bool lora_modules_to_save = false;
+  // Ids behind the model's that adapters may have rows for, with lora_modules_to_save.
+  int lora_extra_vocab_size = 0;
   // The drafters; the first serves requests that name none. Empty: no speculation.
   std::vector<SpeculativeConfig> speculative;
   // Costs that the adaptive policy reckons with, as JSON: read where the file exists, otherwise

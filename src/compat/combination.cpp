@@ -40,6 +40,7 @@ void add_adapters(const EngineConfig& config, Combination* c) {
   c->lora = config.enable_lora;
   c->lora_modules = !config.lora_modules.empty();
   c->lora_dtype = config.enable_lora ? config.lora_dtype : "";
+  c->added_ids = added_ids_of(config);
 }
 
 void add_ranks(const EngineConfig& config, Combination* c) {
@@ -83,6 +84,10 @@ void add_config(const EngineConfig& config, Combination* c) {
   c->has_profile = !config.profile.empty();
   c->host_blocks = config.kv_offloading_size > 0;
   c->prefix_caching = config.enable_prefix_caching;
+}
+
+int added_ids_of(const EngineConfig& config) {
+  return config.enable_lora && config.lora_modules_to_save ? config.lora_extra_vocab_size : 0;
 }
 
 Combination combination_of(const EngineConfig& config) {

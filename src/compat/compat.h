@@ -66,6 +66,9 @@ struct Combination {
   Fact lora = {};                                // --enable-lora
   Fact lora_modules = {};                        // --lora-modules
   std::string matrix_outside_layers = {};        // of the model, which an adapter might change
+  std::optional<int> added_ids = {};             // --lora-extra-vocab-size, where adapters are
+  std::optional<int> own_ids = {};               // of the model's vocabulary
+  Fact logits_are_plain = {};                    // neither capped nor biased nor of unit rows
 
   Fact drafts = {};                               // --speculative-config
   std::string drafter = {};                       // its method, to be read

@@ -100,6 +100,28 @@ const CompatRule kAdapterRules[] = {
               "' are not applied; start without it, or use another model";
      },
      {.lora = true, .matrix_outside_layers = "encoder.weight"}},
+    {"`--lora-extra-vocab-size`, a model that caps its logits or whose output matrix has biases or "
+     "rows of length one",
+     StatusCode::kUnsupported,
+     [](const Combination& c) {
+       return c.added_ids.value_or(0) > 0 && c.logits_are_plain.is_false();
+     },
+     [](const Combination& c) {
+       return "--lora-extra-vocab-size " + std::to_string(*c.added_ids) + ": the logits of " +
+              c.architecture +
+              " are capped, have biases or are of rows of length one, where ids of adapters alone "
+              "cannot be told apart; leave it out";
+     },
+     {.architecture = "M", .added_ids = 8, .logits_are_plain = false}},
+    {"`--lora-extra-vocab-size` above the model's own vocabulary",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.own_ids && c.added_ids.value_or(0) > *c.own_ids; },
+     [](const Combination& c) {
+       return "--lora-extra-vocab-size " + std::to_string(*c.added_ids) + " is more than the " +
+              std::to_string(*c.own_ids) + " ids that the model has; use --lora-extra-vocab-size " +
+              std::to_string(*c.own_ids) + " at most";
+     },
+     {.added_ids = 9, .own_ids = 8}},
 };
 
 }  // namespace

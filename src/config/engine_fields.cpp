@@ -356,6 +356,13 @@ constexpr EngineField kBehind[] = {
      .help = "Adapters may have an embedding and an output matrix of their own (PEFT's "
              "modules_to_save): each of --max-loras places has room for both",
      .agreement = kValue},
+    {.name = "lora_extra_vocab_size",
+     .member = &C::lora_extra_vocab_size,
+     .group = kAdapters,
+     .help = "Token ids behind the model's that adapters may have rows for, with "
+             "--lora-modules-to-save",
+     .range = {0, 1 << 16},
+     .agreement = kValue},
 
     {.name = "step_time_table",
      .member = &C::step_time_table,

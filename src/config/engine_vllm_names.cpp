@@ -160,7 +160,6 @@ constexpr VllmName kTable[] = {
     {"enable_mixed_moe_lora_format", kFlag, "", kWarned, "adapters are read as their files are"},
     {"enable_moe_shared_loras", kFlag, "", kWarned, "adapters are read as their files are"},
     {"max_lora_cls_labels", kValue, "", kWarned, "there are no heads of classes"},
-    {"lora_extra_vocab_size", kValue, "0|256", kWarned, "adapters add no tokens"},
     {"long_lora_scaling_factors", kValues, "", kRefused,
      "positions are those of config.json; lay changes over it with --hf-overrides"},
     {"enable_lora_bias", kFlag, "false", kWarned, "adapters are read as their files are"},

@@ -314,7 +314,7 @@ Result<std::unique_ptr<Drafter>> make_drafter(const DrafterContext& context) {
       const ModelConfig& target = context.target.config();
       FT_ASSIGN_OR_RETURN(
           complete.draft_vocab_ids,
-          choose_draft_vocab(context.config, target.vocab_size, target.eos_token_ids));
+          choose_draft_vocab(context.config, target.own_ids(), target.eos_token_ids));
     }
   }
   return make_by_row(*entry, complete);

@@ -8,8 +8,7 @@ Result<const AttentionBackend*> EngineImpl::take_attention(const ResolvedConfig&
                                                            const ModelFiles& target) {
   const AttentionChoice& choice = config.attention;
   if (!choice.has_expressions()) return find_attention_backend(choice.backend, *device_);
-  FT_ASSIGN_OR_RETURN(const ModelConfig model,
-                      read_model_config(target, {config.dtype, config.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(target, config_options(config)));
   FlexHeads heads{{model.head_dim}};
   for (const LayerConfig& layer : model.layers) {
     if (layer.head_dim > 0) heads.sizes.push_back(layer.head_dim);

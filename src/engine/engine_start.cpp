@@ -139,8 +139,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   clock.end_phase("device");
   FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(given));
   const ModelFiles target(located.model);
-  FT_ASSIGN_OR_RETURN(const ModelConfig model,
-                      read_model_config(target, {located.dtype, located.hf_overrides}));
+  FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(target, config_options(located)));
   StartFiles files;
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve(located, target, model, &files));
   // All files are on this machine now.
@@ -185,7 +184,7 @@ Status EngineImpl::run_rank() {
 Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
                                              const ModelFiles& target) const {
   LoadOptions options;
-  options.config = {config.dtype, config.hf_overrides};
+  options.config = config_options(config);
   options.max_model_len = config.max_model_len;
   options.kv_format = config.kv_format;
   options.kv_block_size = config.block_size;
@@ -384,6 +383,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .max_model_len = config.max_model_len,
                        .max_blocks = max_blocks_,
                        .vocab_size = model.vocab_size,
+                       .added_ids = model.added_ids,
                        .max_window_blocks = window_cache_ != nullptr ? max_blocks_ : 0,
                        .drafters = {},
                        .max_prediction = memory_->batch.lists.max_prediction,

@@ -199,7 +199,7 @@ Result<const void*> Decoder::shared_embedding() {
     const ModelFiles* files = load_format_ == LoadFormat::kDummy ? nullptr : &files_;
     FT_ASSIGN_OR_RETURN(weights_.embedding,
                         load_embedding(device_, weight_arena_, files, config_, traits_));
-    weight_bytes_ += int64_t{config_.vocab_size} * config_.hidden_size *
+    weight_bytes_ += int64_t{config_.own_ids()} * config_.hidden_size *
                      static_cast<int64_t>(dtype_size(config_.dtype));
   }
   return weights_.embedding;
@@ -471,7 +471,7 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .table = weights_.embedding,
                           .out = layers.residual(),
                           .max_rows = pass.rows.max_rows,
-                          .vocab = config_.vocab_size,
+                          .vocab = config_.own_ids(),
                           .hidden = config_.hidden_size,
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,

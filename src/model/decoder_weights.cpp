@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -251,18 +252,20 @@ LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig
   return {.num_slots = room.num_slots,
           .max_rank = room.max_rank,
           .elsewhere = adapted_elsewhere(weights),
+          .added_ids = config.added_ids,
           .wholes = {.num_slots = room.has_whole_ends ? room.num_slots : 0,
                      .takes_fewer_ids = config.logits_softcap == 0,
-                     .head_has_bias = config.head_bias}};
+                     .head_has_bias = config.head_bias,
+                     .added_ids = config.added_ids}};
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
   const double hidden = config.hidden_size;
-  const double matrix = double(config.vocab_size) * hidden;
+  const double matrix = double(config.own_ids()) * hidden;
   const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
                          LearnedPositions::num_weights(config) + last_norm_weights(config, traits) +
                          embedding_norm_weights(config, traits) +
-                         (config.head_bias ? config.vocab_size : 0);
+                         (config.head_bias ? config.own_ids() : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
                       ResidualStreams::num_weights(config) + hyper_weights(config) +
                       DepthResiduals::num_weights(config) + layer_weights(config, traits, {}));
@@ -275,7 +278,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   double count = layer_weights(config, traits, stages, &sharding) + hyper_weights(config) +
                  DepthResiduals::num_weights(config) + ResidualStreams::num_weights(config);
   if (stages.is_first()) {
-    count += double(config.vocab_size) * hidden + LearnedPositions::num_weights(config) +
+    count += double(config.own_ids()) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + embedding_norm_weights(config, traits);
   }
   // A tied head is packed beside the table.
@@ -320,6 +323,7 @@ struct StageReader {
   Status read_layer(size_t index, DecoderWeights* weights);
   Status read_layers(DecoderWeights* weights);
   Status read_last_norm(DecoderWeights* weights);
+  std::vector<TensorPart> head_rows(int64_t first, int64_t end) const;
   Status read_head(DecoderWeights* weights);
   Status expect_head();
   void describe_ends(DecoderWeights* weights) const;
@@ -347,9 +351,9 @@ Status StageReader::read_embedding(DecoderWeights* weights) {
   if (stages.is_first()) {
     FT_ASSIGN_OR_RETURN(
         weights->embedding,
-        loader.table(arena, name, config.vocab_size, config.hidden_size, config.embedding_rows));
+        loader.table(arena, name, config.own_ids(), config.hidden_size, config.embedding_rows));
   } else {
-    const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.vocab_size,
+    const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.own_ids(),
                               config.hidden_size};
     FT_RETURN_IF_ERROR(loader.expect(name, stored));
   }
@@ -398,19 +402,40 @@ Status StageReader::read_last_norm(DecoderWeights* weights) {
       .load_norm(name, config.hidden_size, &weights->final_norm);
 }
 
+// Of ids [first, end) of a vocabulary. The rows of those that adapters add are copies of the first
+// ones, whose logits a bias takes away.
+std::vector<TensorPart> StageReader::head_rows(int64_t first, int64_t end) const {
+  const std::string name = output_matrix_name(config, traits, place);
+  const int64_t own = config.own_ids();
+  std::vector<TensorPart> rows;
+  if (first < own || end <= own) rows.push_back({name, own, first, std::min(end, own) - first});
+  if (end > own) {
+    const int64_t added = std::max(first, own);
+    rows.push_back({name, own, added - own, end - added});
+  }
+  for (TensorPart& part : rows) part.unit_rows = config.normed_head;
+  return rows;
+}
+
 Status StageReader::read_head(DecoderWeights* weights) {
   const ColumnPart own = column_part(config.vocab_size, sharding.rank, sharding.size);
-  TensorPart part[] = {
-      {output_matrix_name(config, traits, place), config.vocab_size, own.begin, own.count}};
-  part[0].unit_rows = config.normed_head;
-  FT_ASSIGN_OR_RETURN(weights->head, loader.matrix(part, config.hidden_size));
+  FT_ASSIGN_OR_RETURN(weights->head, loader.matrix(head_rows(own.begin, own.begin + own.count),
+                                                   config.hidden_size));
+  if (config.added_ids > 0) {
+    std::vector<float> bias(static_cast<size_t>(own.count), 0.0f);
+    for (int32_t i = 0; i < own.count; ++i) {
+      if (own.begin + i < config.own_ids()) continue;
+      bias[static_cast<size_t>(i)] = -std::numeric_limits<float>::infinity();
+    }
+    return parts.upload(bias, "what the ids of adapters are told apart by", &weights->head_bias);
+  }
   if (!config.head_bias) return {};
   return parts.load_vector({{bias_name(place), config.vocab_size, own.begin, own.count}},
                            &weights->head_bias);
 }
 
 Status StageReader::expect_head() {
-  const int64_t table[] = {config.vocab_size, config.hidden_size};
+  const int64_t table[] = {config.own_ids(), config.hidden_size};
   FT_RETURN_IF_ERROR(loader.expect(output_matrix_name(config, traits, place), table));
   return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
 }
@@ -424,8 +449,8 @@ void StageReader::describe_ends(DecoderWeights* weights) const {
   Linear& embedding = weights->adapted_embedding;
   TensorPart table{without_ending(embedding_name(traits, place)), hidden};
   table.padded.scale = embedding_scale(config, traits);
-  embedding.source = {{table},
-                      {config.embedding_rows > 0 ? config.embedding_rows : vocab, 0, vocab}};
+  const int32_t rows = config.embedding_rows > 0 ? config.embedding_rows : config.own_ids();
+  embedding.source = {{table}, {rows + config.added_ids, 0, vocab}};
   embedding.outputs = stages.is_first() ? hidden : 0;
   embedding.inputs = 1;
   if (config.normed_head) return;
@@ -461,14 +486,14 @@ Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFile
   if (files != nullptr) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(*files));
   }
-  const int64_t bytes = int64_t{config.vocab_size} * config.hidden_size *
+  const int64_t bytes = int64_t{config.own_ids()} * config.hidden_size *
                         static_cast<int64_t>(dtype_size(config.dtype));
   FT_ASSIGN_OR_RETURN(const auto loader,
                       WeightLoader::create(device, checkpoint ? &*checkpoint : nullptr,
                                            config.dtype, bytes, {}, nullptr));
   const std::string name = embedding_name(traits, find_place(traits, *loader));
   WeightLoader::Guard guard(*loader);
-  FT_ASSIGN_OR_RETURN(const void* table, loader->table(arena, name, config.vocab_size,
+  FT_ASSIGN_OR_RETURN(const void* table, loader->table(arena, name, config.own_ids(),
                                                        config.hidden_size, config.embedding_rows));
   FT_RETURN_IF_ERROR(guard.finish());
   return table;

@@ -28,7 +28,8 @@ std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& t
 
 // The weights of a decoder's stage in device memory.
 struct DecoderWeights {
-  // [vocab, hidden] of the model's type; the first stage's, and of others that lend it to drafters.
+  // [own ids, hidden] of the model's type; the first stage's, and of others that lend it to
+  // drafters.
   const void* embedding = nullptr;
   Norm embedding_norm;  // the first stage's; without weights: there is none
   // Of all layers that files hold; those of other stages are empty.
@@ -38,7 +39,7 @@ struct DecoderWeights {
   // of the embedding where they are tied.
   Norm final_norm;
   PackedWeight head;
-  const float* head_bias = nullptr;  // [part] or null
+  const float* head_bias = nullptr;  // [part] or null; minus infinity for ids that adapters add
   // The two as adapters see them, without weights: where they come from, under the names that they
   // have in a whole model; without outputs where the stage has them not.
   Linear adapted_embedding;
@@ -82,7 +83,7 @@ std::optional<LentKv> lend_kv(const ModelConfig& config, const DecoderPlan& plan
 // What embeddings are multiplied by.
 float embedding_scale(const ModelConfig& config, const DecoderTraits& traits);
 
-// The embedding [vocab, hidden] alone, in memory of `arena`. files: null for random weights.
+// The embedding [own ids, hidden] alone, in memory of `arena`. files: null for random weights.
 // Blocks until it is there. Errors as of WeightLoader.
 Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
                                    const ModelConfig& config, const DecoderTraits& traits);

@@ -130,7 +130,7 @@ Status check_size(const ConfigFields& fields, const char* name, int32_t own, int
 
 Status check_sizes(const ConfigFields& fields, const ModelConfig& target,
                    const DraftHeadConfig& head) {
-  FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.vocab_size));
+  FT_RETURN_IF_ERROR(check_size(fields, "vocab_size", head.layer.vocab_size, target.own_ids()));
   if (!head.traits().pairs_taps()) {
     return check_size(fields, "hidden_size", head.layer.hidden_size, target.hidden_size);
   }

@@ -12,10 +12,10 @@ namespace foretoken {
 Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
                                     const ModelConfig& config, const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) {
-    if (id >= 0 && id < config.vocab_size) continue;
+    if (id >= 0 && id < config.own_ids()) continue;
     return invalid_argument("id " + std::to_string(id) +
                             " of the reduced draft vocabulary lies outside the vocabulary of " +
-                            std::to_string(config.vocab_size) + "; correct the list of ids");
+                            std::to_string(config.own_ids()) + "; correct the list of ids");
   }
   const Architecture* architecture = find_architecture(config.architecture);
   FT_CHECK(architecture != nullptr && !ids.empty());
@@ -27,7 +27,7 @@ Result<PackedWeight> load_head_rows(Device& device, const std::string& folder,
   const std::string name =
       output_matrix_name(config, architecture->decoder, find_place(architecture->decoder, *loader));
   FT_ASSIGN_OR_RETURN(PackedWeight rows,
-                      loader->matrix_rows({name, config.vocab_size}, config.hidden_size, ids));
+                      loader->matrix_rows({name, config.own_ids()}, config.hidden_size, ids));
   FT_RETURN_IF_ERROR(loader->finish());
   return rows;
 }

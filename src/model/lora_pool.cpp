@@ -255,6 +255,16 @@ bool LoraPool::is_elsewhere(const std::string& name) const {
   return end_elsewhere(name) != nullptr || has_kind(behind_number(name), false);
 }
 
+// A pair of the embedding or the output matrix has as many ids as the matrix that it is added to:
+// the adapter's own, or the model's.
+Status LoraPool::check_end(const LoraAdapter& adapter, const LoraLinear& linear,
+                           const AdaptedElsewhere& end) const {
+  const int64_t whole = wholes_.num_ids(adapter, end.is_table);
+  const auto ids_of = [&](int64_t all) { return whole > 0 ? whole : all - limits_.added_ids; };
+  return end.is_table ? check_adapter_sizes(linear, end.outputs, ids_of(end.inputs))
+                      : check_adapter_sizes(linear, ids_of(end.outputs), end.inputs);
+}
+
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
 // this stage's layers have, too.
 Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter,
@@ -266,15 +276,19 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
   for (size_t i = 0; i < parts_.size(); ++i) {
     const auto at = by_name.find(parts_[i].module);
     if (at == by_name.end()) continue;
+    const Part& part = parts_[i];
     found[i] = at->second;
-    FT_RETURN_IF_ERROR(
-        check_adapter_sizes(*found[i], parts_[i].outputs, parts_[i].inputs_of_file()));
+    FT_RETURN_IF_ERROR(part.is_end()
+                           ? check_end(adapter, *found[i],
+                                       {part.module, part.outputs, part.inputs_of_file(),
+                                        part.place == AdaptedPlace::kEmbedding})
+                           : check_adapter_sizes(*found[i], part.outputs, part.inputs_of_file()));
     used.insert(found[i]);
   }
   for (const LoraLinear& linear : adapter.linears) {
     const std::string name = module_key(linear.module);
     if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
-      FT_RETURN_IF_ERROR(check_adapter_sizes(linear, end->outputs, end->inputs));
+      FT_RETURN_IF_ERROR(check_end(adapter, linear, *end));
     }
     if (is_checked || used.contains(&linear) || is_elsewhere(name)) continue;
     return unsupported("the adapter changes '" + linear.module +
@@ -327,6 +341,7 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
   image->wholes_ = std::move(wholes);
   image->changes_feed_forward_ = feed_forward;
   image->changes_ends_ = ends || !adapter.wholes.empty();
+  image->num_ids_ = static_cast<int32_t>(wholes_.num_ids(adapter, true));
   return image;
 }
 
@@ -339,7 +354,7 @@ void LoraPool::fill_a(const Part& part, const LoraLinear& linear, int32_t padded
   const auto count = static_cast<size_t>(part.inputs.count);
   const auto rank = static_cast<size_t>(linear.rank);
   if (part.place == AdaptedPlace::kEmbedding) {
-    for (size_t id = 0; id < count; ++id) {
+    for (size_t id = 0; id < std::min(count, inputs); ++id) {
       for (size_t j = 0; j < rank; ++j) {
         std::memcpy(a + (id * static_cast<size_t>(padded) + j) * size,
                     linear.a.data() + (j * inputs + id) * size, size);
@@ -371,7 +386,8 @@ void LoraPool::fill_b(const Part& part, const LoraLinear& linear, std::byte* b) 
   const auto rank = static_cast<size_t>(linear.rank);
   const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
   for (size_t row = 0; row < part.rows.size(); ++row) {
-    if (part.rows[row] < 0) continue;  // a zero that is no row of the adapter's
+    // A zero that is no row of the adapter's.
+    if (part.rows[row] < 0 || part.rows[row] >= linear.outputs) continue;
     const std::byte* from = linear.b.data() + static_cast<size_t>(part.rows[row]) * rank * size;
     for (size_t j = 0; j < rank; ++j) {
       std::byte* to = b + (j * stride + row) * size;

@@ -52,6 +52,8 @@ class LoraImage {
   bool changes_feed_forward() const { return changes_feed_forward_; }
   // It changes the embedding or the output matrix, of whichever stage.
   bool changes_ends() const { return changes_ends_; }
+  // Ids that its embedding has; 0: the model's.
+  int32_t num_ids() const { return num_ids_; }
   size_t bytes() const { return bytes_; }
 
  private:
@@ -72,6 +74,7 @@ class LoraImage {
   std::vector<WholeCopy> wholes_;  // behind the others
   bool changes_feed_forward_ = false;
   bool changes_ends_ = false;
+  int32_t num_ids_ = 0;
 };
 
 // Room for adapters on a device, or for a rank's part of them: `num_slots` places of one size, each
@@ -84,7 +87,8 @@ class LoraPool {
     int32_t max_rows = 0;                          // of a forward pass
     bool has_all_layers = true;                    // false: other stages have some
     std::vector<AdaptedElsewhere> elsewhere = {};  // what other stages have beside layers
-    WholeEnds::Limits wholes = {};                 // matrices of adapters' own
+    int32_t added_ids = 0;          // as of WholeEnds::Limits; the last rows of the ends
+    WholeEnds::Limits wholes = {};  // matrices of adapters' own
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
   // pool. ResourceExhausted when memory is short; Unsupported for matrices that have no place in
@@ -158,6 +162,8 @@ class LoraPool {
   bool has_kind(const std::string& kind, bool feed_forward) const;
   const AdaptedElsewhere* end_elsewhere(const std::string& name) const;
   bool is_elsewhere(const std::string& name) const;
+  Status check_end(const LoraAdapter& adapter, const LoraLinear& linear,
+                   const AdaptedElsewhere& end) const;
   void fill_a(const Part& part, const LoraLinear& linear, int32_t rank, std::byte* a) const;
   void fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const;
   LoraPass pass(bool feed_forward) const;

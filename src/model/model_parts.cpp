@@ -71,6 +71,8 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->num_heads = config.num_heads;
   c->hidden_size = config.hidden_size;
   c->num_experts = config.experts.count;
+  c->own_ids = config.own_ids();
+  c->logits_are_plain = config.logits_softcap == 0 && !config.head_bias && !config.normed_head;
 }
 
 Status check_division(const ModelConfig& config, const LoadOptions& options) {

@@ -40,7 +40,7 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   }
   if (options.dummy_recipe == nullptr) return bytes;
   const auto element = static_cast<int64_t>(dtype_size(config.dtype));
-  const int64_t table = stages.is_first() ? int64_t{part.vocab_size} * part.hidden_size : 0;
+  const int64_t table = stages.is_first() ? int64_t{part.own_ids()} * part.hidden_size : 0;
   return table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
 }
 

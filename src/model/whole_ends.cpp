@@ -47,24 +47,36 @@ const WholeMatrix* WholeEnds::of_end(const LoraAdapter& adapter, const WholeEnd&
   return at == adapter.wholes.end() ? nullptr : &*at;
 }
 
+int64_t WholeEnds::num_ids(const LoraAdapter& adapter, bool is_table) const {
+  for (const WholeEnd& end : ends_) {
+    const WholeMatrix* whole = end.is_table == is_table ? of_end(adapter, end) : nullptr;
+    if (whole != nullptr) return whole->rows;
+  }
+  return 0;
+}
+
 Status WholeEnds::check(const WholeMatrix& whole, const WholeEnd& end) const {
+  const int64_t own = end.of_file - limits_.added_ids;
   const std::string what = "the adapter has a matrix of its own for '" + whole.module + "', " +
                            shape_of(whole.rows, whole.columns);
+  const std::string but = ", but the model's is " + shape_of(own, end.width);
   if (whole.columns != end.width) {
-    return invalid_argument(what + ", but the model's is " + shape_of(end.of_file, end.width) +
-                            "; it was trained on another model");
+    return invalid_argument(what + but + "; it was trained on another model");
+  }
+  if (whole.rows > end.of_file && !end.is_table && limits_.head_has_bias) {
+    return unsupported(what + but + " and has a bias; " + kMergeAdapter);
   }
   if (whole.rows > end.of_file) {
-    return unsupported(what + ", but the model's is " + shape_of(end.of_file, end.width) +
-                       ": its vocabulary was enlarged; merge it into its model "
-                       "(resize_token_embeddings(" +
-                       std::to_string(whole.rows) +
-                       ") of the model, then PEFT's merge_and_unload()) and load the result with "
-                       "the adapter's tokenizer");
+    return unsupported(what + but +
+                       ": its vocabulary was enlarged; start with --lora-modules-to-save, "
+                       "--lora-extra-vocab-size " +
+                       std::to_string(whole.rows - own) +
+                       " and the adapter's folder as --tokenizer");
   }
   if (!end.is_table && whole.rows < end.of_file && !limits_.takes_fewer_ids) {
-    return unsupported(what + ", but the model's is " + shape_of(end.of_file, end.width) +
-                       ", and its logits are capped: fewer ids cannot be told apart there; " +
+    return unsupported(what + but +
+                       ", and its logits are capped: fewer ids cannot be told apart "
+                       "there; " +
                        kMergeAdapter);
   }
   if (!end.is_table && limits_.head_has_bias) {

@@ -17,7 +17,7 @@ namespace foretoken {
 struct WholeEnd {
   std::string module;  // as adapters name it
   bool is_table;       // rows are looked up; else they are what a row is multiplied by
-  int64_t of_file;     // rows of the model's whole matrix
+  int64_t of_file;     // rows of the whole matrix, those that adapters may add among them
   int64_t first;       // of those that are here
   int64_t count;
   int64_t width;  // of a row
@@ -41,7 +41,8 @@ class WholeEnds {
     // infinity.
     bool takes_fewer_ids = true;
     bool head_has_bias =
-        false;  // which would be an adapter's, too: there is no room for its matrix
+        false;              // which would be an adapter's, too: there is no room for its matrix
+    int32_t added_ids = 0;  // the last of the ends' rows, which the model has not
   };
   WholeEnds(Device& device, DType dtype, const Limits& limits)
       : dtype_(dtype),
@@ -57,6 +58,8 @@ class WholeEnds {
   // the remedy. `is_checked`: another stage knows all, and those of other stages are passed over.
   Result<std::vector<WholeCopy>> place(const LoraAdapter& adapter, size_t offset,
                                        bool is_checked) const;
+  // Rows of the embedding, or of the output matrix, that an adapter has whole; 0: it has none.
+  int64_t num_ids(const LoraAdapter& adapter, bool is_table) const;
   void fill(const std::vector<WholeCopy>& copies, const LoraAdapter& adapter,
             std::byte* image) const;
 

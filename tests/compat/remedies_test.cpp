@@ -67,6 +67,7 @@ const FlagRemoval kRemovals[] = {
      }},
     {"--enable-lora", [](Combination& c) { c.lora = false; }},
     {"--lora-dtype", [](Combination& c) { c.lora_dtype = "auto"; }},
+    {"--lora-extra-vocab-size", [](Combination& c) { c.added_ids = 0; }},
     {"--step-time-table", [](Combination& c) { c.step_time_table = false; }},
     {"--profile", [](Combination& c) { c.has_profile = false; }},
     {"--speculative-config",
@@ -134,6 +135,8 @@ const FlagValue kValues[] = {
        c.num_stages = divide.empty() ? c.num_stages.value_or(1) : c.num_ranks;
        c.num_ranks = c.num_stages;
      }},
+    {"--lora-extra-vocab-size (\\d+)",
+     [](const std::string& count, Combination& c) { c.added_ids = std::stoi(count); }},
     {"--cudagraph-mode (FULL)", [](const std::string&, Combination& c) { c.only_pieces = false; }},
     {"add --quantization (fp8)",
      [](const std::string&, Combination& c) { c.num_fp8_matrices = 1; }},

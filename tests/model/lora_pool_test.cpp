@@ -25,6 +25,12 @@ struct LoraGolden {
   int32_t begin = 0;  // of the adapter
   Rows logits;
   Rows base;
+
+  // Ids that the model has not.
+  int32_t added_ids() const {
+    const auto all = std::ssize(logits[0]), own = std::ssize(base[0]);
+    return static_cast<int32_t>(std::max<int64_t>(all - own, 0));
+  }
 };
 
 Rows read_rows(const SafetensorsFile& file, const std::string& name) {
@@ -89,8 +95,8 @@ void put(Model& model, ForwardHarness& harness, int32_t place, const LoraGolden&
 }
 
 std::unique_ptr<Model> adaptable_model(const std::string& folder, const std::string& dtype,
-                                       int32_t places) {
-  auto model = test::load_test_model(folder, {dtype, ""}, 96);
+                                       int32_t places, int32_t added_ids = 0) {
+  auto model = test::load_test_model(folder, {dtype, "", added_ids}, 96);
   FT_CHECK(model->take_adapter_slots({places, 8, true}).ok());
   return model;
 }
@@ -99,7 +105,7 @@ class LoraPoolGolden : public testing::TestWithParam<std::string> {
  protected:
   void check(const std::string& dtype, double limit) {
     const LoraGolden golden = read_golden(GetParam());
-    const auto model = adaptable_model(golden.model, dtype, 2);
+    const auto model = adaptable_model(golden.model, dtype, 2, golden.added_ids());
     for (const int chunk : {7, 64, 70}) {
       ForwardHarness harness(test::model_device(), *model, 96, 16);
       put(*model, harness, 1, golden);
@@ -123,9 +129,9 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                                          "transposed", "grouped", "decoder", "padded",
                                          "padded-values", "scaled", "ends", "scaled-ends",
                                          "tied-ends", "look-up", "whole-ends", "whole-scaled-ends",
-                                         "whole-tied", "whole-table", "fewer-rows", "tokens",
-                                         "tokens-apart", "tied-tokens", "activated",
-                                         "fewer-tokens"),
+                                         "whole-tied", "whole-table", "fewer-rows", "more-rows",
+                                         "more-ends", "more-tied", "tokens", "tokens-apart",
+                                         "tied-tokens", "activated", "fewer-tokens"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -136,10 +142,10 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
 class LoraPoolBits : public testing::TestWithParam<std::string> {};
 
 TEST_P(LoraPoolBits, OfARowDoNotDependOnTheOthers) {
-  const bool ends = GetParam().ends_with("ends");
+  const bool ends = GetParam().ends_with("ends") || GetParam() == "more-rows";
   const LoraGolden golden = read_golden(GetParam());
   for (const char* dtype : {"float32", "bfloat16"}) {
-    const auto model = adaptable_model(golden.model, dtype, 3);
+    const auto model = adaptable_model(golden.model, dtype, 3, golden.added_ids());
     const std::span<const int32_t> ids(golden.ids);
     const LoraGolden other = read_golden("queries-and-values");
     const auto run = [&](const std::vector<int>& places, int rows, AdapterUse use) {
@@ -177,7 +183,8 @@ TEST_P(LoraPoolBits, OfARowDoNotDependOnTheOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LoraPoolBits, testing::Values("all-seven", "ends", "whole-ends"),
+INSTANTIATE_TEST_SUITE_P(All, LoraPoolBits,
+                         testing::Values("all-seven", "ends", "whole-ends", "more-rows"),
                          [](const auto& test) { return test.param.substr(0, 3); });
 
 // A place that gets another adapter has nothing of the one before.

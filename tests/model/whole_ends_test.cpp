@@ -69,13 +69,31 @@ TEST(WholeEnds, WhatHasNoPlaceIsToldWithTheRemedy) {
   const WholeEnds::Limits room{.num_slots = 1};
   EXPECT_EQ(message_of(room, whole("model.lm_head", 6, 4)), "");
   expect_in("start with --lora-modules-to-save", message_of({}, whole("lm_head", 6, 4)));
-  expect_in("'lm_head', [7, 4], but the model's is [6, 4]: its vocabulary was enlarged; merge it",
+  expect_in("'lm_head', [7, 4], but the model's is [6, 4]: its vocabulary was enlarged; start",
             message_of(room, whole("lm_head", 7, 4)));
-  expect_in("resize_token_embeddings(7)", message_of(room, whole("lm_head", 7, 4)));
+  expect_in("--lora-extra-vocab-size 1 and", message_of(room, whole("lm_head", 7, 4)));
   expect_in("it was trained on another model", message_of(room, whole("embed_tokens", 6, 5)));
   expect_in("'score', which cannot be another than the model's",
             message_of(room, whole("score", 2, 4)));
   EXPECT_EQ(message_of(room, whole("score", 2, 4), true), "") << "another stage knows it";
+}
+
+// Of six rows the model has four.
+TEST(WholeEnds, IdsBehindTheModelsHaveRowsWhereThereIsRoom) {
+  const WholeEnds::Limits added{.num_slots = 1, .added_ids = 2};
+  for (const int64_t rows : {3, 4, 5, 6}) {
+    EXPECT_EQ(message_of(added, whole("lm_head", rows, 4)), "");
+    EXPECT_EQ(message_of(added, whole("embed_tokens", rows, 4)), "");
+  }
+  expect_in("'lm_head', [7, 4], but the model's is [4, 4]",
+            message_of(added, whole("lm_head", 7, 4)));
+  expect_in("--lora-extra-vocab-size 3 and", message_of(added, whole("lm_head", 7, 4)));
+  WholeEnds ends(test::model_device(), DType::kF32, added);
+  ASSERT_TRUE(ends.take(two_ends()).ok());
+  const LoraAdapter five = adapter_of({whole("lm_head", 5, 4), whole("embed_tokens", 6, 4)});
+  EXPECT_EQ(ends.num_ids(five, true), 6);
+  EXPECT_EQ(ends.num_ids(five, false), 5);
+  EXPECT_EQ(ends.num_ids(adapter_of({}), true), 0);
 }
 
 TEST(WholeEnds, FewerIdsAreRefusedWhereLogitsAreCapped) {

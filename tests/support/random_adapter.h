@@ -19,10 +19,11 @@ struct AdapterWish {
                                       "up_proj", "gate_proj", "down_proj"};
   int rank = 4;
   uint64_t seed = 1;
-  float strength = 0.5f;  // of what it adds, relative to a matrix of about 1
-  bool ends = false;      // also the embedding and the output matrix
-  bool look_up = false;   // also the embedding
-  bool whole = false;     // an embedding and an output matrix of its own, with fewer ids
+  float strength = 0.5f;                 // of what it adds, relative to a matrix of about 1
+  bool ends = false;                     // also the embedding and the output matrix
+  bool look_up = false;                  // also the embedding
+  bool whole = false;                    // an embedding and an output matrix of its own
+  int32_t more_ids = -1;                 // that these have beside the model's
   std::vector<int32_t> invocation = {};  // from where it acts
 };
 
@@ -55,10 +56,10 @@ inline void add_ends(const ModelConfig& model, const AdapterWish& wish,
   tensors->push_back(random_tensor(head + "B.weight", vocab, wish.rank, wish.strength, seed + 3));
 }
 
-// As those of add_ends, of which the last id has no row.
+// As those of add_ends.
 inline void add_wholes(const ModelConfig& model, const AdapterWish& wish,
                        std::vector<TensorToWrite>* tensors) {
-  const int64_t hidden = model.hidden_size, ids = model.vocab_size - 1;
+  const int64_t hidden = model.hidden_size, ids = model.vocab_size + wish.more_ids;
   const uint64_t seed = 1000 * wish.seed + 950;
   const float each = 1 / std::sqrt(static_cast<float>(hidden));
   tensors->push_back(random_tensor("base_model.model.model.embed_tokens.weight", ids, hidden,

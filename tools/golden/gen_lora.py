@@ -77,6 +77,15 @@ CASES = {
     "fewer-rows": ("tiny-llama", torch.float32,
                    dict(r=4, lora_alpha=8, target_modules=["v_proj"],
                         modules_to_save=["embed_tokens", "lm_head"])),
+    # One that was enlarged: rows of its own, of pairs, and of a head that is tied to the embedding.
+    "more-rows": ("tiny-llama", torch.float32,
+                  dict(r=4, lora_alpha=8, target_modules=["v_proj"],
+                       modules_to_save=["embed_tokens", "lm_head"])),
+    "more-ends": ("tiny-llama", torch.float32,
+                  dict(r=4, lora_alpha=8, target_modules=["embed_tokens", "lm_head", "q_proj"])),
+    "more-tied": ("architectures/gemma3", torch.float32,
+                  dict(r=4, lora_alpha=8, target_modules=["q_proj"], modules_to_save=["embed_tokens"],
+                       ensure_weight_tying=True)),
     "tokens": ("tiny-llama", torch.float32,
                dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[7, 250, 3, 100])),
     "tokens-apart": ("tiny-llama", torch.bfloat16,
@@ -89,7 +98,7 @@ CASES = {
     "activated": ("tiny-llama", torch.float32,
                   dict(r=4, lora_alpha=8, target_modules=SEVEN, alora_invocation_tokens=[5, 6, 7])),
 }
-ROWS = {"fewer-rows": 501, "fewer-tokens": 501}  # of the vocabulary, where it is not the model's
+ROWS = {"fewer-rows": 501, "fewer-tokens": 501, "more-rows": 530, "more-ends": 517, "more-tied": 261}  # of the vocabulary, where it is not the model's
 
 
 def fill(model, scale, generator):
@@ -122,8 +131,12 @@ def write_case(name, folder, dtype, fields):
     ids = torch.randint(3, min(250, base.config.vocab_size), (1, SHORT if short else LENGTH),
                         generator=generator)
     put_tokens(fields, ids)
+    vocab = base.config.vocab_size
+    for at, token in enumerate(range(vocab, ROWS.get(name, 0))):
+        ids[0, (3 + 4 * at) % ids.shape[1]] = token
     with torch.no_grad():
-        plain = base(ids).logits[0]
+        # Ids that a model has not are its first one.
+        plain = base(torch.where(ids < vocab, ids, 0)).logits[0]
     if name in ROWS:
         base.resize_token_embeddings(ROWS[name])
     model = get_peft_model(base, LoraConfig(bias="none", task_type="CAUSAL_LM", **fields)).eval()
@@ -146,8 +159,9 @@ def write_case(name, folder, dtype, fields):
     (out / "README.md").unlink(missing_ok=True)
     save_file({"ids": ids[0].to(torch.int64), "logits": logits.float().contiguous(),
                "base": plain.float().contiguous()}, out / "golden.safetensors")
-    same = plain[:, :logits.shape[1]]
-    print(name, "moves logits by", (logits - same).abs().mean().item(), "of",
+    both = min(plain.shape[1], logits.shape[1])
+    same = plain[:, :both]
+    print(name, "moves logits by", (logits[:, :both] - same).abs().mean().item(), "of",
           same.abs().mean().item())
 
 

@@ -23,6 +23,11 @@ struct EngineAdapter {
   std::unique_ptr<const LoraImage> image;
   std::vector<std::byte> packed;  // for other ranks (pack_adapter); empty where there are none
   std::vector<int32_t> invocation = {};  // LoraAdapter::invocation
+
+  // Ids that its embedding has, of a model that has so many.
+  int32_t num_ids(int32_t of_model) const {
+    return image->num_ids() > 0 ? image->num_ids() : of_model;
+  }
 };
 
 // The position of a prompt from which on an adapter acts: where its invocation begins the last

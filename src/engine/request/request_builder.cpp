@@ -263,6 +263,23 @@ Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
   return not_found("the adapter '" + request.adapter + "' is not loaded");
 }
 
+// Rows in which the adapter acts have its embedding, all others the model's.
+Status check_rows(const std::vector<int32_t>& ids, const EngineAdapter* adapter,
+                  const RequestLimits& limits) {
+  const int32_t own = limits.vocab_size - limits.added_ids;
+  const auto acts_from = adapter == nullptr ? std::nullopt : begin_of_adapter(*adapter, ids);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool acts = acts_from && static_cast<int32_t>(i) >= *acts_from;
+    const int32_t known = acts ? adapter->num_ids(own) : own;
+    if (ids[i] < known) continue;
+    return invalid_argument("prompt token id " + std::to_string(ids[i]) +
+                            " is not in the vocabulary of " + std::to_string(known) +
+                            (acts ? " of the adapter '" + adapter->info.name + "'"
+                                  : " of the model; name the adapter that adds it as 'model'"));
+  }
+  return {};
+}
+
 // A prompt in which the adapter does not act is one without it.
 void set_adapter(const std::shared_ptr<const EngineAdapter>& adapter,
                  const std::vector<int32_t>& ids, RequestState& state) {
@@ -316,6 +333,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
   FT_ASSIGN_OR_RETURN(const DraftChoice draft, drafter_for(request, limits));
   FT_ASSIGN_OR_RETURN(const std::shared_ptr<const EngineAdapter> adapter,
                       adapter_of(request, limits));
+  FT_RETURN_IF_ERROR(check_rows(ids, adapter.get(), limits));
   const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
   SlotIds slot_ids;
   FT_ASSIGN_OR_RETURN(slot_ids.prediction, prediction_ids(request, lengths, limits, tokenizer));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "compat/combination.h"
 #include "compat/compat.h"
 #include "compat/kv_format.h"
 #include "config/engine_fields.h"
@@ -108,6 +109,10 @@ Result<std::unique_ptr<Device>> open_configured_device(const EngineConfig& confi
     return open_device(device->type, config.device_ordinal, config.cpu_threads);
   }
   return invalid_argument("--device '" + config.device + "' is unknown; use " + device_names());
+}
+
+ConfigOptions config_options(const EngineConfig& config) {
+  return {config.dtype, config.hf_overrides, added_ids_of(config)};
 }
 
 Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& device,

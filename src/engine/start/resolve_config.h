@@ -28,6 +28,9 @@ struct ResolvedConfig : EngineConfig {
   Combination parts;  // that the engine is put together from; what is learnt later joins them
 };
 
+// How the configuration of its model is read.
+ConfigOptions config_options(const EngineConfig& config);
+
 // `config` with every automatic choice made for this device and model, or the first contradiction
 // found. What it chose is logged at info. A max_model_len of -1 stays: it takes the loaded model to
 // choose it (see kv_budget.h).

@@ -77,8 +77,7 @@ Status resolve_methods(EngineConfig& config, const std::vector<std::string>& fol
                    "' with the same model is configured twice; leave one out");
     }
     find_ranked_vocab(config.model, all[i]);
-    FT_RETURN_IF_ERROR(
-        choose_draft_vocab(all[i], target.vocab_size, target.eos_token_ids).status());
+    FT_RETURN_IF_ERROR(choose_draft_vocab(all[i], target.own_ids(), target.eos_token_ids).status());
     if (config.max_model_len > 0 && all[i].max_model_len > config.max_model_len) {
       return fault("max_model_len " + std::to_string(all[i].max_model_len) +
                    " exceeds the target's, " + std::to_string(config.max_model_len) +

@@ -446,6 +446,8 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
   }
   config.max_context = config.rope.max_context;
+  config.added_ids = options.added_ids;
+  config.vocab_size += config.added_ids;
   FT_RETURN_IF_ERROR(read_ends(fields, generation_json, architecture.default_end, &config));
   FT_RETURN_IF_ERROR(read_dtype(fields, options.dtype, &config.dtype));
   return config;

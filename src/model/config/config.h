@@ -53,7 +53,8 @@ struct AdapterConfig {
 struct ModelConfig {
   std::string architecture;  // for example "LlamaForCausalLM"
   int32_t vocab_size = 0;
-  int32_t embedding_rows = 0;  // of its table in files, of which the first count; 0: vocab_size
+  int32_t added_ids = 0;       // the last of these, whose rows adapters alone have
+  int32_t embedding_rows = 0;  // of its table in files, of which the first count; 0: own_ids()
   int32_t hidden_size = 0;
   int32_t intermediate_size = 0;
   int32_t num_layers = 0;
@@ -142,6 +143,8 @@ struct ModelConfig {
   // Whether rows of some layers attend to what an indexer chooses.
   bool is_sparse() const { return latent.index.exists() || block_index.exists(); }
   // Layers that have weights of their own.
+  // Those of the files.
+  int32_t own_ids() const { return vocab_size - added_ids; }
   int32_t num_stored_layers() const { return num_layers / num_loops; }
   // Blocks of depth_block layers, the last of which may be shorter.
   int32_t num_depth_blocks() const {
@@ -158,6 +161,7 @@ struct ConfigOptions {
   // "auto" (what the config names; float16 is widened to float32), "float32", "float", "bfloat16".
   std::string dtype = "auto";
   std::string hf_overrides;  // JSON object that is merged, also inside objects, over config.json
+  int32_t added_ids = 0;     // as of ModelConfig
 };
 
 // Reads config.json of a model and, for the EOS ids, generation_config.json where it exists.

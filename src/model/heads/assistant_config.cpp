@@ -120,7 +120,7 @@ Result<AssistantConfig> read_assistant_config(const std::string& folder,
   FT_RETURN_IF_ERROR(
       check_chain_size(fields, "backbone_hidden_size", backbone, target.hidden_size));
   FT_RETURN_IF_ERROR(
-      check_chain_size(fields, "vocab_size", config.layer.vocab_size, target.vocab_size));
+      check_chain_size(fields, "vocab_size", config.layer.vocab_size, target.own_ids()));
   FT_RETURN_IF_ERROR(read_clusters(fields, &config));
   FT_RETURN_IF_ERROR(check_layers(fields, target, config.layer));
   return config;

@@ -251,7 +251,7 @@ void AssistantHead::enter(const LayerRows& rows, const ChainPass& pass) {
                          .states_norm = nullptr,
                          .out = paired_,
                          .max_rows = rows.max_rows,
-                         .vocab = target.vocab_size,
+                         .vocab = target.own_ids(),
                          .hidden = target.hidden_size,
                          .scale = embedding_scale_,
                          .eps = 0,

@@ -318,9 +318,9 @@ Result<MedusaConfig> read_medusa_config(const std::string& folder, const ModelCo
   FT_RETURN_IF_ERROR(fields.read_count(either(fields, "medusa_num_layers", "num_hidden_layers"),
                                        &config.num_layers));
   FT_RETURN_IF_ERROR(check_own(fields, "hidden_size", target.hidden_size));
-  FT_RETURN_IF_ERROR(check_own(fields, "vocab_size", target.vocab_size));
-  config.vocab_size = target.vocab_size;
-  config.rows = target.vocab_size;
+  FT_RETURN_IF_ERROR(check_own(fields, "vocab_size", target.own_ids()));
+  config.vocab_size = target.own_ids();
+  config.rows = target.own_ids();
   FT_RETURN_IF_ERROR(fields.read_count("truncated_vocab_size", &config.rows));
   if (config.rows > config.vocab_size) {
     return fields.wrong("truncated_vocab_size",

@@ -106,7 +106,7 @@ float MlpSpeculator::embedding_scale(const MlpSpeculatorConfig& config) {
 
 Status MlpSpeculator::load(const ChainSource& source, int32_t num_steps) {
   const ModelConfig& target = target_.config();
-  const int64_t inner = config_.inner, vocab = target.vocab_size;
+  const int64_t inner = config_.inner, vocab = target.own_ids();
   const int64_t steps = config_.ties_weights ? 1 : num_steps;
   const int64_t elements =
       steps * inner * (2 * vocab + 2) + inner * (target.hidden_size + (num_steps - 1) * inner);
@@ -140,7 +140,7 @@ Status MlpSpeculator::load(const ChainSource& source, int32_t num_steps) {
 
 Status MlpSpeculator::load_step(ChainLoader& chain, int32_t step, const std::string& prefix) {
   WeightLoader& weights = chain.weights();
-  const int32_t inner = config_.inner, vocab = target_.config().vocab_size;
+  const int32_t inner = config_.inner, vocab = target_.config().own_ids();
   MlpStep& out = steps_[static_cast<size_t>(step)];
   const auto named = [&](std::string_view part) {
     return prefix + std::string(part) + "." + std::to_string(step);
@@ -208,7 +208,7 @@ void MlpSpeculator::add_embedding(const LayerRows& rows, const MlpStep& weights,
                       .table = weights.embedding,
                       .out = embedded_,
                       .max_rows = rows.max_rows,
-                      .vocab = target_.config().vocab_size,
+                      .vocab = target_.config().own_ids(),
                       .hidden = config_.inner,
                       .dtype = dtype_,
                       .scale = embedding_scale_};
@@ -252,7 +252,7 @@ Result<MlpSpeculatorConfig> read_mlp_speculator_config(const std::string& folder
   if (config.num_steps == 0) return fields.missing("n_predict");
   int32_t vocab = 0, width = target.hidden_size;
   FT_RETURN_IF_ERROR(fields.need_count("vocab_size", &vocab));
-  FT_RETURN_IF_ERROR(check_chain_size(fields, "vocab_size", vocab, target.vocab_size));
+  FT_RETURN_IF_ERROR(check_chain_size(fields, "vocab_size", vocab, target.own_ids()));
   const char* width_name = fields.find("emb_dim") != nullptr ? "emb_dim" : "hidden_size";
   FT_RETURN_IF_ERROR(fields.need_count(width_name, &width));
   FT_RETURN_IF_ERROR(check_chain_size(fields, width_name, width, target.hidden_size));

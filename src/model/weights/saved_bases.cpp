@@ -86,11 +86,23 @@ Status check_tokens(const TensorView& rows, const LoraTokens& tokens, const Whol
     if (id < whole.rows) continue;
     return invalid_argument(rows.file + ": the adapter changes token " + std::to_string(id) +
                             " of '" + tokens.module + "', which has " + std::to_string(whole.rows) +
-                            " rows: its vocabulary was enlarged; merge the adapter into its model "
-                            "with PEFT's merge_and_unload() and load the result with its "
-                            "tokenizer");
+                            " rows, and lacks rows before it: its vocabulary was enlarged; save "
+                            "the adapter again with save_embedding_layers=True");
   }
   return check_convertible(rows);
+}
+
+// To the last of these ids, where the adapter has the rows of all that come behind the matrix's.
+void lengthen(const LoraTokens& tokens, DType dtype, WholeMatrix* whole) {
+  std::vector<int32_t> behind = tokens.ids;
+  std::erase_if(behind, [&](int32_t id) { return id < whole->rows; });
+  std::ranges::sort(behind);
+  const auto repeated = std::ranges::unique(behind);
+  behind.erase(repeated.begin(), repeated.end());
+  const auto count = static_cast<int64_t>(behind.size());
+  if (count == 0 || behind.back() != whole->rows + count - 1) return;
+  whole->rows += count;
+  whole->values.resize(static_cast<size_t>(whole->rows * whole->columns) * dtype_size(dtype));
 }
 
 // The adapter's own matrix of that name; the model's, where it has none. Null: neither has.
@@ -111,6 +123,7 @@ Result<WholeMatrix*> whole_of(const std::string& module, const Checkpoint& model
 
 // Puts the rows of these ids in the place of the matrix's own.
 Status put_rows(const TensorView& rows, const LoraTokens& tokens, DType dtype, WholeMatrix* whole) {
+  lengthen(tokens, dtype, whole);
   FT_RETURN_IF_ERROR(check_tokens(rows, tokens, *whole));
   const size_t row_bytes = static_cast<size_t>(whole->columns) * dtype_size(dtype);
   std::vector<std::byte> raw;

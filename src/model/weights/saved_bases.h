@@ -19,7 +19,8 @@ Result<std::vector<LoraBase>> changed_bases(const std::string& folder, const Lor
 
 // Reads what becomes of the model's matrices where an adapter has rows of tokens of its own
 // (LoraAdapter::tokens) into its `wholes`, behind read_wholes: those that are there, otherwise the
-// model's, but for these rows. A tied output matrix has the embedding's rows unless it has its own.
+// model's, but for these rows, with those behind its last where none between is missing. A tied
+// output matrix has the embedding's rows unless it has its own.
 // InvalidArgument for another shape or an id that the model has not, Unsupported for a matrix that
 // it has not. Any thread.
 Status read_token_rows(const std::string& folder, const ModelFiles& model, LoraAdapter* adapter);

@@ -43,6 +43,7 @@ class Adapters : public testing::Test {
     write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
     write("look-up", {.modules = {}, .rank = 3, .seed = 6, .look_up = true});
     write("whole", {.modules = {"q_proj"}, .rank = 3, .seed = 7, .whole = true});
+    write("wider", {.modules = {"v_proj"}, .rank = 3, .seed = 8, .whole = true, .more_ids = 5});
     write("begun", {.modules = {"q_proj", "v_proj"},
                     .rank = 5,
                     .seed = 1,
@@ -293,6 +294,54 @@ TEST_F(Adapters, TextsAreTheSameWithLargeRanks) {
   EXPECT_EQ(run(*make(large), prompts, 0), own);
   EXPECT_EQ(run(*make(drafting("eagle3", large)), prompts, 0), own);
   EXPECT_NE(own[0], own[2]) << "the same prompt";
+}
+
+// Of seven ids behind the model's the adapter has five; nothing changes for others.
+TEST_F(Adapters, IdsBehindTheModelsAreThoseOfAnAdapter) {
+  const int32_t own = read_model_config(bundled_model_folder(), {}).value().vocab_size;
+  EngineConfig added = config();
+  added.lora_modules.push_back({"wider", folder_->file("wider"), ""});
+  std::unique_ptr<Engine> none;
+  const Status narrow = make_engine(added, &none);
+  EXPECT_NE(narrow.message().find("--lora-extra-vocab-size 5 and"), std::string::npos)
+      << narrow.message();
+  added.lora_extra_vocab_size = 7;
+  // Each id behind the model's in the prompt, one of them wished for, and whatever comes.
+  const auto with_ids = [&](const std::string& adapter, bool is_wished) {
+    Request one = request({adapter, 40, 20}, 0);
+    for (int32_t id = own; id < own + 5; ++id) one.prompt_token_ids.push_back(id);
+    if (is_wished) one.sampling.logit_bias = {{own + 3, 100.0f}};
+    return one;
+  };
+  const auto texts_of = [&](Engine& engine) {
+    Texts texts;
+    for (const RequestOutput& output :
+         engine.generate({with_ids("wider", false), request(kPrompts[0], 0),
+                          with_ids("wider", true), request(kPrompts[11], 0)})) {
+      EXPECT_TRUE(output.status.ok()) << output.status.message();
+      texts.push_back(output.token_ids);
+    }
+    return texts;
+  };
+  const auto engine = make(added);
+  ASSERT_NE(engine, nullptr);
+  expect_alone(*engine, "beside ids that an adapter adds");
+  const Texts texts = texts_of(*engine);
+  EXPECT_EQ(texts[1], alone(0)[0]);
+  EXPECT_EQ(texts[2], std::vector<int32_t>(16, own + 3));
+  EXPECT_EQ(texts[3], alone(0)[11]);
+  EXPECT_EQ(texts_of(*make(drafting("eagle3", added))), texts);
+  EXPECT_EQ(texts_of(*make(drafting("ngram", added))), texts);
+  for (const char* adapter : {"", "few", "whole"}) {
+    const Status refused = engine->generate({with_ids(adapter, false)})[0].status;
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << adapter;
+    EXPECT_NE(refused.message().find(std::to_string(own) + " is not in the vocabulary of"),
+              std::string::npos)
+        << refused.message();
+  }
+  Request wished = request(kPrompts[0], 0);
+  wished.sampling.logit_bias = {{own + 3, 100.0f}};
+  EXPECT_EQ(engine->generate({wished})[0].token_ids, alone(0)[0]) << "the model has no such row";
 }
 
 // What was cached under an adapter is no other's, nor that of one which has its name later.

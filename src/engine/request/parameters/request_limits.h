@@ -24,6 +24,7 @@ struct RequestLimits {
   int max_model_len = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;
+  int added_ids = 0;                    // the last of these, which prompts of adapters alone have
   int max_window_blocks = 0;            // of the longest sequence; 0: no windowed layers
   std::vector<DrafterLimits> drafters;  // the first serves requests that name none
   int max_prediction = 0;               // ids of a prediction that are kept
