@@ -58,9 +58,12 @@ RUNS = {
              "batches": [1, 4, 16, 64, 256]},
     "qwen-fp8": {"target": "qwen3-30b-a3b", "drafter": None, "variants": {"off": ""},
                  "batches": [1, 4, 16, 64, 256], "form": "fp8"},
-    "qwen-fp8-draft": {"target": "qwen3-30b-a3b", "drafter": ("draft_model", "llama-68m-152k"),
-                       "variants": {"off": "", "fixed": "", "adaptive": ""},
-                       "batches": [1, 4, 16, 64, 256], "apart": True, "form": "fp8"},
+    "qwen-blocks": {"target": "qwen3-30b-a3b-fp8", "drafter": None, "variants": {"off": ""},
+                    "batches": [1, 4, 16, 64, 256], "form": "blocks"},
+    "qwen-blocks-draft": {"target": "qwen3-30b-a3b-fp8",
+                          "drafter": ("draft_model", "llama-68m-152k"),
+                          "variants": {"off": "", "fixed": "", "adaptive": ""},
+                          "batches": [1, 4, 16, 64, 256], "apart": True, "form": "blocks"},
     "mixture-fp8": {"target": "deepseek-16b", "drafter": ("mtp", None), "rates": [0.8],
                     "variants": {"off": "", "adaptive": ""}, "batches": [1, 4, 16, 64, 256],
                     "apart": True, "form": "fp8"},
@@ -78,28 +81,30 @@ RUNS = {
     "none-q6_k": {"target": "llama-3-8b", "drafter": None, "variants": {"off": ""}, "form": "q6_k",
                   "batches": [1, 4, 16, 64]},
 }
-# How weights are quantised: words of bench decode, bytes of elements. A scale a row of FP8 counts nothing; Q8_0
+# How weights are quantised: words of bench decode, bytes of elements. A scale a row or block of FP8 counts nothing; Q8_0
 # and Q4_0 have two bytes more for 32 elements, MXFP4 one; K-quants are blocks of 256. The head of the last three is
 # Q6_K.
 FORMS = {
     None: (["--load-format", "dummy"], floor.WeightBytes()),
     "fp8": (["--load-format", "dummy", "--quantization", "fp8"], floor.WeightBytes(1, 1, 2)),
+    "blocks": (["--load-format", "dummy"], floor.WeightBytes(1, 1, 2)),
     "mxfp4_moe": (["--load-format", "dummy-mxfp4_moe"],
                   floor.WeightBytes(34 / 32, 17 / 32, 34 / 32)),
     "q4_0": (["--load-format", "dummy-q4_0"], floor.WeightBytes(18 / 32, 18 / 32, 210 / 256)),
     "q4_k": (["--load-format", "dummy-q4_k"], floor.WeightBytes(144 / 256, 144 / 256, 210 / 256)),
     "q6_k": (["--load-format", "dummy-q6_k"], floor.WeightBytes(210 / 256, 210 / 256, 210 / 256)),
 }
-FORM_LABELS = {None: "", "fp8": " in FP8", "mxfp4_moe": " in Q8_0, experts in MXFP4",
+FORM_LABELS = {None: "", "fp8": " in FP8", "blocks": " in FP8 blocks", "mxfp4_moe": " in Q8_0, experts in MXFP4",
                "q4_0": " in Q4_0", "q4_k": " in Q4_K", "q6_k": " in Q6_K"}
 DEFAULT_RUNS = "eagle,draft,68m"  # `none` is the `off` of `eagle`
 DEFAULT_BATCHES = [1, 16, 64, 256]
 VARIANTS = ["off", "fixed", "adaptive"]
 LABELS = {"eagle": "EAGLE K=3", "draft": "68M draft model K=3", "ngram": "n-gram K=3",
           "mixture": "MTP K=1", "mixture-3": "MTP K=3",
-          "qwen-fp8-draft": "68M draft model K=3", "gpt-oss-draft": "68M draft model K=3"}
+          "qwen-blocks-draft": "68M draft model K=3", "gpt-oss-draft": "68M draft model K=3"}
 TARGET_LABELS = {"llama-3-8b": "Llama-3-8B shape", "llama-68m": "llama-68m shape",
                  "deepseek-16b": "DeepSeek-V3-like 16B", "qwen3-30b-a3b": "Qwen3-30B-A3B shape",
+                 "qwen3-30b-a3b-fp8": "Qwen3-30B-A3B shape",
                  "gpt-oss-20b": "gpt-oss-20b shape"}
 
 

@@ -9,6 +9,7 @@
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
+#include "model/files/forms/quantization.h"
 #include "model/model_parts.h"
 
 namespace foretoken {
@@ -42,6 +43,21 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   const auto element = static_cast<int64_t>(dtype_size(config.dtype));
   const int64_t table = stages.is_first() ? int64_t{part.own_ids()} * part.hidden_size : 0;
   return table * element + matrices_bytes(*options.dummy_recipe, bytes / element - table);
+}
+
+// Of random matrices of layers where config.json says that the model's are E4M3; null: plain, as
+// those of other types are.
+const QuantForm* random_layer_form(const ModelFiles& files, const LoadOptions& options) {
+  static constexpr QuantForm kBlocks{8, GroupScale::kFloat, 128, CodeTable::kE4m3};
+  const bool is_plain = options.load_format == LoadFormat::kDummy &&
+                        options.dummy_recipe == nullptr &&
+                        options.rounding == WeightRounding::kNone;
+  if (!is_plain || files.is_gguf()) return nullptr;
+  const Result<nlohmann::json> config = read_config_json(files);
+  if (!config.ok()) return nullptr;
+  const auto found = read_quantization(config.value(), files.text());
+  if (!found.ok() || !found.value() || !found.value()->is_fp8) return nullptr;
+  return found.value()->block_cols == kBlocks.group ? &kBlocks : &RoundedTensor::kRows;
 }
 
 // Says how many products have rounded rows; Unsupported: none.
@@ -82,6 +98,7 @@ Result<std::unique_ptr<Model>> load_from_files(Device& device, const ModelFiles&
   if (options.dummy_recipe != nullptr) {
     loader->quantize_random(*options.dummy_recipe, config.num_layers);
   }
+  loader->quantize_random_layers(random_layer_form(files, options));
   FT_ASSIGN_OR_RETURN(
       auto model, load_decoder(device, {files, config, architecture->decoder}, *loader, complete));
   FT_RETURN_IF_ERROR(loader->check_all_used(config.architecture));

@@ -228,6 +228,36 @@ TEST(Model, QuantisedDummyWeights) {
   }
 }
 
+// What config.json says of them holds for random ones too, where the device keeps such rows.
+TEST(Model, DummyWeightsHaveTheTypeOfTheirConfig) {
+  const test::ScratchFolder folder;
+  nlohmann::json config = small_config();
+  config["hidden_size"] = 256;
+  config["intermediate_size"] = 512;
+  LoadOptions options;
+  options.config.dtype = "bfloat16";
+  options.load_format = LoadFormat::kDummy;
+  options.max_rows = options.max_logits_rows = 8;
+  const auto bytes_with = [&](const nlohmann::json& quantization) {
+    if (!quantization.is_null()) config["quantization_config"] = quantization;
+    folder.write("config.json", config.dump());
+    const auto model = load_model(test::model_device(), folder.path(), options);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    return model.ok() ? model.value()->weight_bytes() : 0;
+  };
+  const int64_t plain = bytes_with({});
+  const bool keeps = test::model_device().keeps_quantized(
+      {8, GroupScale::kFloat, 128, CodeTable::kE4m3}, 256, DType::kBF16);
+  for (const char* quantization : {R"({"quant_method": "fp8"})",
+                                   R"({"quant_method": "fp8", "weight_block_size": [128, 128]})"}) {
+    const int64_t bytes = bytes_with(nlohmann::json::parse(quantization));
+    EXPECT_LE(bytes, keeps ? plain * 8 / 10 : plain) << quantization;
+    EXPECT_GT(bytes, plain / 3) << quantization;
+  }
+  EXPECT_EQ(bytes_with({{"quant_method", "awq"}, {"bits", 4}}), plain);
+  EXPECT_EQ(bytes_with({{"quant_method", "of nobody"}}), plain);
+}
+
 TEST(Model, QuantisedDummyWeightsNeedWholeBlocks) {
   const test::ScratchFolder folder;
   folder.write("config.json", small_config().dump());

@@ -93,6 +93,10 @@ class WeightLoader {
     num_layers_ = num_layers;
   }
 
+  // From here on random matrices of layers have this form where the device keeps rows of their
+  // lengths so; null: of `dtype`. It outlives the loader.
+  void quantize_random_layers(const QuantForm* form) { layer_form_ = form; }
+
   // Matrices of layers that the files hold unquantised are to be rounded.
   void round_layers(WeightRounding rounding) { rounding_ = rounding; }
 
@@ -267,6 +271,7 @@ class WeightLoader {
   Progress progress_;
   const std::atomic<bool>* cancelled_;
   const GgufRecipe* recipe_ = nullptr;
+  const QuantForm* layer_form_ = nullptr;  // of random matrices
   int32_t num_layers_ = 0;
   bool in_layers_ = false;
   bool transposed_ = false;

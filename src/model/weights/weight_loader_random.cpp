@@ -51,7 +51,7 @@ void make_rows(std::span<const RandomRow> rows) {
 
 }  // namespace
 
-// How a recipe quantises a random matrix.
+// How a recipe, or the type of the layers' matrices, quantises a random matrix.
 Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
                                                    const ColumnRange& cols) const {
   const std::string& name = part.name;
@@ -61,7 +61,12 @@ Result<const QuantForm*> WeightLoader::random_form(const TensorPart& part,
     return unsupported(device_.name() + " keeps no random weights in FP8 in rows of " +
                        std::to_string(cols.total) + " elements; leave --quantization out");
   }
-  if (recipe_ == nullptr) return static_cast<const QuantForm*>(nullptr);
+  if (recipe_ == nullptr) {
+    const bool takes_form = layer_form_ != nullptr && in_layers_ && !part.is_exact &&
+                            fits_row(*layer_form_, cols.width()) &&
+                            device_.keeps_quantized(*layer_form_, cols.total, dtype_);
+    return takes_form ? layer_form_ : nullptr;
+  }
   const size_t at = name.find(".layers.");
   const int32_t layer = at == std::string::npos ? -1 : std::atoi(name.c_str() + at + 8);
   const bool is_output = name.ends_with("lm_head.weight") || name.ends_with("embed_tokens.weight");
