@@ -1,5 +1,6 @@
 #include "gguf/model_files.h"
 
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -11,8 +12,11 @@ struct ModelFiles::Shared {
   std::once_flag opened;
   std::shared_ptr<const GgufFile> file;
   Status status;
-  std::once_flag looked;
-  std::optional<bool> ties_head;
+  struct Fact {
+    std::once_flag looked;
+    std::optional<bool> told;
+  };
+  std::array<Fact, static_cast<size_t>(WeightsFact::kCount)> facts;
 };
 
 ModelFiles::ModelFiles(std::filesystem::path path)
@@ -33,9 +37,11 @@ Result<std::shared_ptr<const GgufFile>> ModelFiles::gguf() const {
   return shared_->file;
 }
 
-std::optional<bool> ModelFiles::ties_head(const std::function<std::optional<bool>()>& look) const {
-  std::call_once(shared_->looked, [&] { shared_->ties_head = look(); });
-  return shared_->ties_head;
+std::optional<bool> ModelFiles::weights_fact(
+    WeightsFact fact, const std::function<std::optional<bool>()>& look) const {
+  Shared::Fact& kept = shared_->facts[static_cast<size_t>(fact)];
+  std::call_once(kept.looked, [&] { kept.told = look(); });
+  return kept.told;
 }
 
 }  // namespace foretoken

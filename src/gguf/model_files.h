@@ -11,6 +11,14 @@ namespace foretoken {
 
 class GgufFile;
 
+// What the weights tell where the configuration leaves it in doubt.
+enum class WeightsFact {
+  kTiesHead,         // the output matrix is the embedding
+  kHasOutputMatrix,  // there is one at all
+  kSanitisedByMlx,   // MLX's tools have changed them
+  kCount
+};
+
 // A model as files: its folder, or a GGUF file, which is opened and parsed once, when something
 // first asks for it. Copies share the file. Any thread.
 class ModelFiles {
@@ -25,10 +33,10 @@ class ModelFiles {
   bool is_gguf() const;
   // Errors as of GgufFile::open. Only where `is_gguf`.
   Result<std::shared_ptr<const GgufFile>> gguf() const;
-  // Whether the weights tie the output matrix to the embedding, where they were asked for that
-  // because the config leaves it in doubt; null: they do not tell. `look` is called once, whatever
-  // number of readers asks.
-  std::optional<bool> ties_head(const std::function<std::optional<bool>()>& look) const;
+  // As `look` says, which is called the first time that the fact is asked for, whatever number of
+  // readers asks; null: the weights do not tell.
+  std::optional<bool> weights_fact(WeightsFact fact,
+                                   const std::function<std::optional<bool>()>& look) const;
 
  private:
   struct Shared;

@@ -54,6 +54,18 @@ bool are_apart(const TensorView& head, const TensorView& table) {
   return false;
 }
 
+std::optional<bool> has_output_matrix(const ModelFiles& model) {
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  if (!files.ok()) return std::nullopt;
+  return shortest_name(files.value(), "lm_head.weight") != nullptr;
+}
+
+std::optional<bool> are_sanitised_by_mlx(const ModelFiles& model, const char* sign) {
+  const Result<Checkpoint> files = Checkpoint::open(model);
+  if (!files.ok()) return std::nullopt;
+  return is_sanitised_by_mlx(files.value().tensors(), sign);
+}
+
 // `is_denied`: a text_config says that the two are apart, the fields around it that they are one.
 std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_denied) {
   const Result<Checkpoint> files = Checkpoint::open(model);
@@ -85,7 +97,7 @@ const Architecture* class_around(std::string name) {
   return nullptr;
 }
 
-// A model's files are read more than once.
+// A model is read as more than one ModelFiles.
 void warn_once(const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> said;
@@ -110,8 +122,9 @@ Json with_whole_class(const ModelFiles& model, Json config) {
   const Architecture* whole = is_named ? class_around((*names)[0].get<std::string>()) : nullptr;
   if (whole == nullptr) return config;
   *names = Json::array({whole->name});
-  const Result<Checkpoint> files = Checkpoint::open(model);
-  if (!files.ok() || shortest_name(files.value(), "lm_head.weight") != nullptr) return config;
+  const std::optional<bool> has_matrix =
+      model.weights_fact(WeightsFact::kHasOutputMatrix, [&] { return has_output_matrix(model); });
+  if (has_matrix.value_or(true)) return config;
   warn_once(model.text() +
             ": the files hold no output matrix, for which the embedding stands in; embeddings and "
             "scores are the model's, texts are not");
@@ -131,8 +144,8 @@ Json with_settled_head(const ModelFiles& model, Json config) {
   }
   const bool is_tied = outer_ties || (text != nullptr && field_is(*text, true));
   const bool is_denied = outer_ties && text != nullptr && field_is(*text, false);
-  const std::optional<bool> ties =
-      model.ties_head([&] { return ties_head(model, is_tied, is_denied); });
+  const std::optional<bool> ties = model.weights_fact(
+      WeightsFact::kTiesHead, [&] { return ties_head(model, is_tied, is_denied); });
   if (!ties.has_value()) return config;
   if (text != nullptr) (*text)[kField] = *ties;
   if (text == nullptr || !*ties) config[kField] = *ties;
@@ -143,10 +156,10 @@ Json with_mlx_weights(const ModelFiles& model, Json config) {
   if (model.is_gguf()) return config;
   const Architecture* architecture = named_architecture(config);
   if (architecture == nullptr || architecture->take_mlx == nullptr) return config;
-  const Result<Checkpoint> files = Checkpoint::open(model);
-  const char* sign = architecture->mlx_sign;
-  const bool is_sanitised = files.ok() && is_sanitised_by_mlx(files.value().tensors(), sign);
-  if (is_sanitised) architecture->take_mlx(&config);
+  const std::optional<bool> is_sanitised = model.weights_fact(WeightsFact::kSanitisedByMlx, [&] {
+    return are_sanitised_by_mlx(model, architecture->mlx_sign);
+  });
+  if (is_sanitised.value_or(false)) architecture->take_mlx(&config);
   return config;
 }
 

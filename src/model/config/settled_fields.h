@@ -3,6 +3,8 @@
 
 #include "gguf/model_files.h"
 
+// What the weights are asked here they are asked the first time that one of the copies of `model`
+// is read (ModelFiles::weights_fact). Any thread.
 namespace foretoken {
 
 // The fields of a folder's config.json whose class is a body, as "Qwen2Model" of models that embed,
@@ -14,8 +16,7 @@ nlohmann::json with_whole_class(const ModelFiles& model, nlohmann::json config);
 // in doubt, as transformers 5 reads them: files that have an output matrix other than the embedding
 // are of a model whose two are apart, and where a text_config denies what the fields around it say,
 // files without one are of a model that ties them. GGUF files, folders without weights and fields
-// that are clear are given back as they are; few rows of both matrices are compared, the first time
-// that one of the copies of `model` is asked about.
+// that are clear are given back as they are; few rows of both matrices are compared.
 nlohmann::json with_settled_head(const ModelFiles& model, nlohmann::json config);
 
 // The fields of a folder's config.json as its weights want them that MLX's tools have sanitised

@@ -46,22 +46,6 @@ TEST(SettledHead, TextsOfModelsWithVisionToo) {
   EXPECT_EQ(settled(tensors, tied)["text_config"]["tie_word_embeddings"], false);
 }
 
-// Its copies are the same model: the weights are opened, and a warning is given, for one of them.
-TEST(SettledHead, TheWeightsAreAskedOnce) {
-  const test::ScratchFolder folder;
-  const std::string file = folder.file("model.safetensors");
-  const std::vector<TensorToWrite> tensors = {matrix_ending_with("model.embed_tokens.weight", 6),
-                                              matrix_ending_with("lm_head.weight", 7)};
-  FT_CHECK(write_safetensors(file, tensors).ok());
-  const Json tied = {{"tie_word_embeddings", true}}, apart = {{"tie_word_embeddings", false}};
-  const ModelFiles model(folder.path());
-  EXPECT_EQ(with_settled_head(model, tied), apart);
-  std::filesystem::remove(file);
-  const ModelFiles copy = model;
-  EXPECT_EQ(with_settled_head(copy, tied), apart);
-  EXPECT_EQ(with_settled_head(ModelFiles(folder.path()), tied), tied) << "another one looks itself";
-}
-
 TEST(SettledHead, FoldersWithoutWeightsAreLeftAlone) {
   const test::ScratchFolder folder;
   const Json tied = {{"tie_word_embeddings", true}};
@@ -86,6 +70,45 @@ TEST(WholeClass, BodiesOfModelsThatEmbed) {
   EXPECT_EQ(whole({table}, "Gemma3TextModel")["architectures"][0], "Gemma3ForCausalLM");
   for (const char* name : {"ChatGLMModel", "AquilaModel", "BertModel", "Model", ""}) {
     EXPECT_EQ(whole({table}, name)["architectures"][0], name);
+  }
+}
+
+// Copies are the same model: the weights are opened, and a warning is given, for one of them.
+TEST(SettledFields, TheWeightsAreAskedOnce) {
+  struct Case {
+    Json (*settle)(const ModelFiles&, Json);
+    Json fields, settled;
+    std::vector<TensorToWrite> tensors;
+  };
+  const TensorToWrite table = matrix_ending_with("model.embed_tokens.weight", 6);
+  const Json granite = {{"architectures", {"GraniteMoeHybridForCausalLM"}}};
+  Json of_mlx = granite;
+  of_mlx["usual_mlp"] = true;
+  const Case cases[] = {
+      {with_settled_head,
+       {{"tie_word_embeddings", true}},
+       {{"tie_word_embeddings", false}},
+       {table, matrix_ending_with("lm_head.weight", 7)}},
+      {with_whole_class,
+       {{"architectures", {"Qwen2Model"}}},
+       {{"architectures", {"Qwen2ForCausalLM"}}, {"tie_word_embeddings", true}},
+       {table}},
+      {with_mlx_weights,
+       granite,
+       of_mlx,
+       {table, matrix_ending_with("model.layers.0.mlp.gate_proj.weight", 7)}},
+  };
+  for (const Case& one : cases) {
+    const test::ScratchFolder folder;
+    const std::string file = folder.file("model.safetensors");
+    FT_CHECK(write_safetensors(file, one.tensors).ok());
+    const ModelFiles model(folder.path());
+    EXPECT_EQ(one.settle(model, one.fields), one.settled);
+    std::filesystem::remove(file);
+    const ModelFiles copy = model;
+    EXPECT_EQ(one.settle(copy, one.fields), one.settled);
+    EXPECT_NE(one.settle(ModelFiles(folder.path()), one.fields), one.settled)
+        << "another one looks itself";
   }
 }
 
