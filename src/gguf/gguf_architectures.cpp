@@ -184,12 +184,6 @@ constexpr GgufKey kGemma4Keys[] = {{"expert_count", "num_experts"},
                                    {"attention.value_length", "value_length"}};
 
 // Latents as DeepSeek's, multipliers as MiniCPM's, which files do not say.
-constexpr GgufName kMiniCpm3Tensors[] = {{"attn_q_a", "self_attn.q_a_proj"},
-                                         {"attn_q_a_norm", "self_attn.q_a_layernorm"},
-                                         {"attn_q_b", "self_attn.q_b_proj"},
-                                         {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-                                         {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-                                         {"attn_kv_b", "self_attn.kv_b_proj"}};
 constexpr GgufKey kMiniCpm3Keys[] = {{"attention.q_lora_rank", "q_lora_rank"},
                                      {"attention.kv_lora_rank", "kv_lora_rank"},
                                      {"rope.dimension_count", "qk_rope_head_dim"}};
@@ -259,7 +253,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "minicpm3",
      .hf_class = "MiniCPM3ForCausalLM",
      .model_type = "minicpm3",
-     .tensors = kMiniCpm3Tensors,
+     .tensors = kLatentTensors,
      .keys = kMiniCpm3Keys,
      .fields = R"({"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256})",
      .complete = complete_minicpm3},

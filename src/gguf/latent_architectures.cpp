@@ -11,66 +11,43 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The rows of two lists.
-template <class Row, size_t kFirst, size_t kSecond>
-constexpr std::array<Row, kFirst + kSecond> joined(const std::array<Row, kFirst>& first,
-                                                   const std::array<Row, kSecond>& second) {
-  std::array<Row, kFirst + kSecond> all{};
-  std::copy(first.begin(), first.end(), all.begin());
-  std::copy(second.begin(), second.end(), all.begin() + kFirst);
-  return all;
-}
-
 constexpr auto kDeepseekTensors =
-    std::to_array<GgufName>({{"attn_q_a", "self_attn.q_a_proj"},
-                             {"attn_q_a_norm", "self_attn.q_a_layernorm"},
-                             {"attn_q_b", "self_attn.q_b_proj"},
-                             {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-                             {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-                             {"attn_kv_b", "self_attn.kv_b_proj"},
-                             {"attn_k_b", "self_attn.k_b_proj"},
-                             {"attn_v_b", "self_attn.v_b_proj"},
-                             {"nextn.eh_proj", "eh_proj"},
-                             {"nextn.enorm", "enorm"},
-                             {"nextn.hnorm", "hnorm"},
-                             {"nextn.embed_tokens", "embed_tokens"},
-                             {"nextn.shared_head_norm", "shared_head.norm"},
-                             {"nextn.shared_head_head", "shared_head.head"},
-                             {"ffn_gate_inp", "mlp.gate"},
-                             {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
-                             {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
-                             {"ffn_gate_exps", "mlp.experts.gate_proj"},
-                             {"ffn_up_exps", "mlp.experts.up_proj"},
-                             {"ffn_down_exps", "mlp.experts.down_proj"},
-                             {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
-                             {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
-                             {"ffn_down_shexp", "mlp.shared_experts.down_proj"}});
+    joined_rows(kLatentTensors,
+                std::to_array<GgufName>({{"nextn.eh_proj", "eh_proj"},
+                                         {"nextn.enorm", "enorm"},
+                                         {"nextn.hnorm", "hnorm"},
+                                         {"nextn.embed_tokens", "embed_tokens"},
+                                         {"nextn.shared_head_norm", "shared_head.norm"},
+                                         {"nextn.shared_head_head", "shared_head.head"},
+                                         {"ffn_gate_inp", "mlp.gate"},
+                                         {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                                         {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
+                                         {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                         {"ffn_up_exps", "mlp.experts.up_proj"},
+                                         {"ffn_down_exps", "mlp.experts.down_proj"},
+                                         {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                         {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                         {"ffn_down_shexp", "mlp.shared_experts.down_proj"}}));
 // With those of an indexer.
-constexpr auto kIndexedTensors = joined(
+constexpr auto kIndexedTensors = joined_rows(
     kDeepseekTensors, std::to_array<GgufName>({{"indexer.attn_k", "self_attn.indexer.wk"},
                                                {"indexer.attn_q_b", "self_attn.indexer.wq_b"},
                                                {"indexer.proj", "self_attn.indexer.weights_proj"},
                                                {"indexer.k_norm", "self_attn.indexer.k_norm"}}));
-constexpr auto kDeepseekKeys =
-    std::to_array<GgufKey>({{"attention.q_lora_rank", "q_lora_rank"},
-                            {"attention.kv_lora_rank", "kv_lora_rank"},
-                            {"rope.dimension_count", "qk_rope_head_dim"},
-                            {"attention.key_length_mla", "qk_head_dim"},
-                            {"attention.value_length", "value_length"},
-                            {"attention.value_length_mla", "v_head_dim"},
-                            {"leading_dense_block_count", "first_k_dense_replace"},
-                            {"expert_count", "n_routed_experts"},
-                            {"expert_used_count", "num_experts_per_tok"},
-                            {"expert_shared_count", "n_shared_experts"},
-                            {"expert_feed_forward_length", "moe_intermediate_size"},
-                            {"expert_weights_scale", "routed_scaling_factor"},
-                            {"expert_weights_norm", "norm_topk_prob", false, true},
-                            {"expert_gating_func", "gating"},
-                            {"expert_group_count", "n_group"},
-                            {"expert_group_used_count", "topk_group"},
-                            {"attention.temperature_scale", "llama_4_scaling_beta"},
-                            {"nextn_predict_layers", "num_nextn_predict_layers"}});
-constexpr auto kIndexedKeys = joined(
+constexpr auto kDeepseekKeys = joined_rows(
+    kLatentKeys, std::to_array<GgufKey>({{"leading_dense_block_count", "first_k_dense_replace"},
+                                         {"expert_count", "n_routed_experts"},
+                                         {"expert_used_count", "num_experts_per_tok"},
+                                         {"expert_shared_count", "n_shared_experts"},
+                                         {"expert_feed_forward_length", "moe_intermediate_size"},
+                                         {"expert_weights_scale", "routed_scaling_factor"},
+                                         {"expert_weights_norm", "norm_topk_prob", false, true},
+                                         {"expert_gating_func", "gating"},
+                                         {"expert_group_count", "n_group"},
+                                         {"expert_group_used_count", "topk_group"},
+                                         {"attention.temperature_scale", "llama_4_scaling_beta"},
+                                         {"nextn_predict_layers", "num_nextn_predict_layers"}}));
+constexpr auto kIndexedKeys = joined_rows(
     kDeepseekKeys, std::to_array<GgufKey>({{"attention.indexer.head_count", "index_n_heads"},
                                            {"attention.indexer.key_length", "index_head_dim"},
                                            {"attention.indexer.top_k", "index_topk"}}));

@@ -1,11 +1,13 @@
 #include "gguf/linear_architectures.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "gguf/container/gguf_file.h"
+#include "gguf/latent_architectures.h"
 
 namespace foretoken {
 namespace {
@@ -70,65 +72,54 @@ void complete_delta(Json& config) {
 
 // Kimi's delta attention, whose layers have no heads of keys in files, beside DeepSeek's latents,
 // and what K3 has more.
-constexpr GgufName kKimiTensors[] = {
-    {"ssm_conv1d_q", "self_attn.q_conv1d"},
-    {"ssm_conv1d_k", "self_attn.k_conv1d"},
-    {"ssm_conv1d_v", "self_attn.v_conv1d"},
-    {"ssm_f_a", "self_attn.f_a_proj"},
-    {"ssm_f_b", "self_attn.f_b_proj"},
-    {"ssm_beta", "self_attn.b_proj"},
-    {"ssm_g_a", "self_attn.g_a_proj"},
-    {"ssm_g_b", "self_attn.g_b_proj"},
-    {"ssm_g", "self_attn.g_proj"},
-    {"attn_gate", "self_attn.g_proj"},
-    {"attn_res_score", "self_attention_res_score"},
-    {"ffn_res_score", "mlp_res_score"},
-    {"ffn_routed_down", "block_sparse_moe.routed_expert_down_proj"},
-    {"ffn_routed_up", "block_sparse_moe.routed_expert_up_proj"},
-    {"ffn_routed_norm", "block_sparse_moe.routed_expert_norm"},
-    {"ssm_a", "self_attn.A"},
-    {"ssm_dt.bias", "self_attn.dt_bias"},
-    {"ssm_norm", "self_attn.o_norm"},
-    {"attn_q_a", "self_attn.q_a_proj"},
-    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
-    {"attn_q_b", "self_attn.q_b_proj"},
-    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-    {"attn_kv_b", "self_attn.kv_b_proj"},
-    {"attn_k_b", "self_attn.k_b_proj"},
-    {"attn_v_b", "self_attn.v_b_proj"},
-    {"ffn_gate_inp", "block_sparse_moe.gate"},
-    {"exp_probs_b.bias", "block_sparse_moe.gate.e_score_correction_bias"},
-    {"ffn_gate_exps", "block_sparse_moe.experts.w1"},
-    {"ffn_up_exps", "block_sparse_moe.experts.w3"},
-    {"ffn_down_exps", "block_sparse_moe.experts.w2"},
-    {"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
-    {"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
-    {"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"}};
+constexpr auto kKimiTensors = joined_rows(
+    kLatentTensors,
+    std::to_array<GgufName>({{"ssm_conv1d_q", "self_attn.q_conv1d"},
+                             {"ssm_conv1d_k", "self_attn.k_conv1d"},
+                             {"ssm_conv1d_v", "self_attn.v_conv1d"},
+                             {"ssm_f_a", "self_attn.f_a_proj"},
+                             {"ssm_f_b", "self_attn.f_b_proj"},
+                             {"ssm_beta", "self_attn.b_proj"},
+                             {"ssm_g_a", "self_attn.g_a_proj"},
+                             {"ssm_g_b", "self_attn.g_b_proj"},
+                             {"ssm_g", "self_attn.g_proj"},
+                             {"attn_gate", "self_attn.g_proj"},
+                             {"attn_res_score", "self_attention_res_score"},
+                             {"ffn_res_score", "mlp_res_score"},
+                             {"ffn_routed_down", "block_sparse_moe.routed_expert_down_proj"},
+                             {"ffn_routed_up", "block_sparse_moe.routed_expert_up_proj"},
+                             {"ffn_routed_norm", "block_sparse_moe.routed_expert_norm"},
+                             {"ssm_a", "self_attn.A"},
+                             {"ssm_dt.bias", "self_attn.dt_bias"},
+                             {"ssm_norm", "self_attn.o_norm"},
+                             {"ffn_gate_inp", "block_sparse_moe.gate"},
+                             {"exp_probs_b.bias", "block_sparse_moe.gate.e_score_correction_bias"},
+                             {"ffn_gate_exps", "block_sparse_moe.experts.w1"},
+                             {"ffn_up_exps", "block_sparse_moe.experts.w3"},
+                             {"ffn_down_exps", "block_sparse_moe.experts.w2"},
+                             {"ffn_gate_shexp", "block_sparse_moe.shared_experts.gate_proj"},
+                             {"ffn_up_shexp", "block_sparse_moe.shared_experts.up_proj"},
+                             {"ffn_down_shexp", "block_sparse_moe.shared_experts.down_proj"}}));
 constexpr GgufName kKimiModel[] = {
     {"output_res_score.weight", "model.output_attn_res_score.weight"}};
-constexpr GgufKey kKimiKeys[] = {{"kda.head_dim", "kda_head_dim"},
-                                 {"kda.gate_lower_bound", "gate_lower_bound"},
-                                 {"expert_latent_length", "routed_expert_hidden_size"},
-                                 {"attn_res.block_size", "attn_res_block_size"},
-                                 {"activation.situ_beta", "activation_situ_beta"},
-                                 {"activation.situ_linear_beta", "activation_situ_linear_beta"},
-                                 {"ssm.conv_kernel", "conv_kernel"},
-                                 {"attention.q_lora_rank", "q_lora_rank"},
-                                 {"attention.kv_lora_rank", "kv_lora_rank"},
-                                 {"rope.dimension_count", "qk_rope_head_dim"},
-                                 {"attention.key_length_mla", "qk_head_dim"},
-                                 {"attention.value_length", "value_length"},
-                                 {"attention.value_length_mla", "v_head_dim"},
-                                 {"leading_dense_block_count", "first_k_dense_replace"},
-                                 {"expert_count", "num_experts"},
-                                 {"expert_used_count", "num_experts_per_token"},
-                                 {"expert_shared_count", "num_shared_experts"},
-                                 {"expert_feed_forward_length", "moe_intermediate_size"},
-                                 {"expert_weights_scale", "routed_scaling_factor"},
-                                 {"expert_weights_norm", "moe_renormalize", false, true},
-                                 {"expert_group_count", "num_expert_group"},
-                                 {"expert_group_used_count", "topk_group"}};
+constexpr auto kKimiKeys = joined_rows(
+    kLatentKeys,
+    std::to_array<GgufKey>({{"kda.head_dim", "kda_head_dim"},
+                            {"kda.gate_lower_bound", "gate_lower_bound"},
+                            {"expert_latent_length", "routed_expert_hidden_size"},
+                            {"attn_res.block_size", "attn_res_block_size"},
+                            {"activation.situ_beta", "activation_situ_beta"},
+                            {"activation.situ_linear_beta", "activation_situ_linear_beta"},
+                            {"ssm.conv_kernel", "conv_kernel"},
+                            {"leading_dense_block_count", "first_k_dense_replace"},
+                            {"expert_count", "num_experts"},
+                            {"expert_used_count", "num_experts_per_token"},
+                            {"expert_shared_count", "num_shared_experts"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"expert_weights_norm", "moe_renormalize", false, true},
+                            {"expert_group_count", "num_expert_group"},
+                            {"expert_group_used_count", "topk_group"}}));
 
 bool any_ends_with(const GgufFile& file, std::string_view ending) {
   return std::any_of(file.tensors().begin(), file.tensors().end(),
