@@ -175,29 +175,6 @@ std::future<std::vector<RequestOutput>> EngineImpl::generate_async(Request reque
 
 SamplingParams EngineImpl::default_sampling_params() const { return generation_.sampling; }
 
-Status EngineImpl::render_chat(const std::string& messages_json, const std::string& arguments_json,
-                               std::string* prompt, std::vector<std::string>* warnings) const {
-  return texts_.render_chat(messages_json, arguments_json, prompt, warnings);
-}
-
-const ChatTemplateTraits* EngineImpl::chat_template(bool with_tools) const {
-  return texts_.chat_template(with_tools);
-}
-
-Status EngineImpl::encode(const std::string& text, bool add_special_tokens,
-                          std::vector<int32_t>* ids) const {
-  return texts_.encode(text, add_special_tokens, ids);
-}
-
-Status EngineImpl::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                          std::string* text) const {
-  return texts_.decode(ids, skip_special_tokens, text);
-}
-
-Status EngineImpl::token_bytes(int32_t id, std::string* bytes) const {
-  return texts_.token_bytes(id, bytes);
-}
-
 Status EngineImpl::load_adapter(const LoraModule& adapter, bool replace) {
   if (adapters_ == nullptr) return Engine::load_adapter(adapter, replace);
   return adapters_->load(adapter, replace);

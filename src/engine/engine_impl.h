@@ -44,7 +44,7 @@ namespace foretoken {
 struct ResolvedConfig;
 
 // Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
-class EngineImpl final : public Engine {
+class EngineImpl final : public EngineOverTexts<EngineTexts> {
  public:
   // kIdle: without a loop and threads, for measuring steps; it takes no requests.
   enum class Start : uint8_t { kServing, kIdle };
@@ -64,14 +64,6 @@ class EngineImpl final : public Engine {
   std::vector<RequestOutput> generate(std::vector<Request> requests) override;
   std::future<std::vector<RequestOutput>> generate_async(Request request) override;
   SamplingParams default_sampling_params() const override;
-  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt, std::vector<std::string>* warnings) const override;
-  const ChatTemplateTraits* chat_template(bool with_tools) const override;
-  Status encode(const std::string& text, bool add_special_tokens,
-                std::vector<int32_t>* ids) const override;
-  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                std::string* text) const override;
-  Status token_bytes(int32_t id, std::string* bytes) const override;
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
@@ -83,6 +75,7 @@ class EngineImpl final : public Engine {
   Status run_rank();
 
  private:
+  const EngineTexts& texts() const override { return texts_; }
   EngineImpl(RankLinks links, const ParallelConfig& parallel, StartBarrier* barrier)
       : barrier_(barrier),
         ranks_(std::move(links), layout_of_engine(parallel), parallel.enable_expert_parallel,

@@ -38,4 +38,32 @@ class EngineTexts {
   Status chat_template_fault_;  // why the model's own is not there; ok: it has none
 };
 
+// An engine that hands what it is asked about texts on to a `Texts`: EngineTexts, or another
+// engine. Any thread.
+template <class Texts>
+class EngineOverTexts : public Engine {
+ public:
+  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
+                     std::string* prompt, std::vector<std::string>* warnings) const final {
+    return texts().render_chat(messages_json, arguments_json, prompt, warnings);
+  }
+  const ChatTemplateTraits* chat_template(bool with_tools) const final {
+    return texts().chat_template(with_tools);
+  }
+  Status encode(const std::string& text, bool add_special_tokens,
+                std::vector<int32_t>* ids) const final {
+    return texts().encode(text, add_special_tokens, ids);
+  }
+  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
+                std::string* text) const final {
+    return texts().decode(ids, skip_special_tokens, text);
+  }
+  Status token_bytes(int32_t id, std::string* bytes) const final {
+    return texts().token_bytes(id, bytes);
+  }
+
+ private:
+  virtual const Texts& texts() const = 0;
+};
+
 }  // namespace foretoken

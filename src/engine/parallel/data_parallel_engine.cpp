@@ -237,30 +237,6 @@ SamplingParams DataParallelEngine::default_sampling_params() const {
   return engines_.front()->default_sampling_params();
 }
 
-Status DataParallelEngine::render_chat(const std::string& messages_json,
-                                       const std::string& arguments_json, std::string* prompt,
-                                       std::vector<std::string>* warnings) const {
-  return engines_.front()->render_chat(messages_json, arguments_json, prompt, warnings);
-}
-
-const ChatTemplateTraits* DataParallelEngine::chat_template(bool with_tools) const {
-  return engines_.front()->chat_template(with_tools);
-}
-
-Status DataParallelEngine::encode(const std::string& text, bool add_special_tokens,
-                                  std::vector<int32_t>* ids) const {
-  return engines_.front()->encode(text, add_special_tokens, ids);
-}
-
-Status DataParallelEngine::decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                                  std::string* text) const {
-  return engines_.front()->decode(ids, skip_special_tokens, text);
-}
-
-Status DataParallelEngine::token_bytes(int32_t id, std::string* bytes) const {
-  return engines_.front()->token_bytes(id, bytes);
-}
-
 // On all or on none: what one engine refuses, those before it forget again.
 Status DataParallelEngine::load_adapter(const LoraModule& adapter, bool replace) {
   const std::lock_guard lock(adapters_mutex_);

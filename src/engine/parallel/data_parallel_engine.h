@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/engine_texts.h"
 #include "engine/parallel/prefix_router.h"
 
 namespace foretoken {
@@ -19,7 +20,7 @@ namespace foretoken {
 // have the experts of a mixture together (ParallelConfig::enable_expert_parallel): then they run
 // steps together (group/shape_agreement.h), and fail and end together. An engine that has failed
 // gets no further requests; the health of the whole is that of its worst engine.
-class DataParallelEngine final : public Engine {
+class DataParallelEngine final : public EngineOverTexts<Engine> {
  public:
   // At least one engine, all with the same configuration; `seed` is EngineConfig::seed. The first
   // num_here of them are of this process (-1: all): they alone run logits processors. `texts`,
@@ -39,14 +40,6 @@ class DataParallelEngine final : public Engine {
   std::vector<RequestOutput> generate(std::vector<Request> requests) override;
   std::future<std::vector<RequestOutput>> generate_async(Request request) override;
   SamplingParams default_sampling_params() const override;
-  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt, std::vector<std::string>* warnings) const override;
-  const ChatTemplateTraits* chat_template(bool with_tools) const override;
-  Status encode(const std::string& text, bool add_special_tokens,
-                std::vector<int32_t>* ids) const override;
-  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                std::string* text) const override;
-  Status token_bytes(int32_t id, std::string* bytes) const override;
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
@@ -63,6 +56,7 @@ class DataParallelEngine final : public Engine {
     bool ended = false;
   };
 
+  const Engine& texts() const override { return *engines_.front(); }
   // Gives the request what does not depend on the engine: ids of its prompt, its id and its seed.
   void prepare(Request& request);
   PrefixRouter::Route route(const Request& request, int num_sequences);

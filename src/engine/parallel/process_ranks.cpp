@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/engine_texts.h"
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/start_engines.h"
 #include "engine/rank_engine.h"
@@ -17,7 +18,7 @@ namespace foretoken {
 namespace {
 
 // The engine of rank 0 with the processes that belong to it.
-class ProcessRanksEngine final : public Engine {
+class ProcessRanksEngine final : public EngineOverTexts<Engine> {
  public:
   ProcessRanksEngine(std::shared_ptr<group::ProcessGroup> processes, group::RankGroup& group,
                      std::unique_ptr<Engine> engine)
@@ -40,24 +41,6 @@ class ProcessRanksEngine final : public Engine {
   SamplingParams default_sampling_params() const override {
     return engine_->default_sampling_params();
   }
-  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt, std::vector<std::string>* warnings) const override {
-    return engine_->render_chat(messages_json, arguments_json, prompt, warnings);
-  }
-  const ChatTemplateTraits* chat_template(bool with_tools) const override {
-    return engine_->chat_template(with_tools);
-  }
-  Status encode(const std::string& text, bool add_special_tokens,
-                std::vector<int32_t>* ids) const override {
-    return engine_->encode(text, add_special_tokens, ids);
-  }
-  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                std::string* text) const override {
-    return engine_->decode(ids, skip_special_tokens, text);
-  }
-  Status token_bytes(int32_t id, std::string* bytes) const override {
-    return engine_->token_bytes(id, bytes);
-  }
   Status load_adapter(const LoraModule& adapter, bool replace) override {
     return engine_->load_adapter(adapter, replace);
   }
@@ -67,6 +50,8 @@ class ProcessRanksEngine final : public Engine {
   const EngineInfo& info() const override { return engine_->info(); }
 
  private:
+  const Engine& texts() const override { return *engine_; }
+
   // The engine goes first: it sends the last plan, and the others leave.
   const std::shared_ptr<group::ProcessGroup> processes_;
   group::RankGroup& group_;  // this engine's place in it

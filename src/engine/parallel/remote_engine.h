@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/engine_texts.h"
 #include "engine/parallel/front_message.h"
 #include "group/process_group.h"
 
@@ -21,7 +22,7 @@ namespace foretoken {
 // templates are those of an engine here, or of a TextEngine, which has the same model. When the
 // group has ended every request fails with its reason. Requests must have no logits processors,
 // which are code.
-class RemoteEngine final : public Engine {
+class RemoteEngine final : public EngineOverTexts<Engine> {
  public:
   // Waits until the `index`th engine of the group is ready. `texts` outlives it.
   static Result<std::unique_ptr<Engine>> meet(std::shared_ptr<group::ProcessGroup> processes,
@@ -35,24 +36,6 @@ class RemoteEngine final : public Engine {
   std::future<std::vector<RequestOutput>> generate_async(Request request) override;
   SamplingParams default_sampling_params() const override {
     return texts_.default_sampling_params();
-  }
-  Status render_chat(const std::string& messages_json, const std::string& arguments_json,
-                     std::string* prompt, std::vector<std::string>* warnings) const override {
-    return texts_.render_chat(messages_json, arguments_json, prompt, warnings);
-  }
-  const ChatTemplateTraits* chat_template(bool with_tools) const override {
-    return texts_.chat_template(with_tools);
-  }
-  Status encode(const std::string& text, bool add_special_tokens,
-                std::vector<int32_t>* ids) const override {
-    return texts_.encode(text, add_special_tokens, ids);
-  }
-  Status decode(const std::vector<int32_t>& ids, bool skip_special_tokens,
-                std::string* text) const override {
-    return texts_.decode(ids, skip_special_tokens, text);
-  }
-  Status token_bytes(int32_t id, std::string* bytes) const override {
-    return texts_.token_bytes(id, bytes);
   }
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
@@ -73,6 +56,7 @@ class RemoteEngine final : public Engine {
     std::string reply;
   };
 
+  const Engine& texts() const override { return texts_; }
   RemoteEngine(std::shared_ptr<group::ProcessGroup> processes, int index, const Engine& texts);
   Status wait_until_ready();
   // The reply.
