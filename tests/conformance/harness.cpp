@@ -104,7 +104,7 @@ std::vector<Request> dialled_requests(const test::DialledSet& set, const std::st
     request.sampling.max_tokens = max_tokens;
     request.sampling.temperature = 0;
     request.sampling.ignore_eos = true;
-    if (test::DialledSet::looks_up(drafter)) {
+    if (test::DialledSet::traits(drafter).looks_up) {
       NgramDial dial;
       dial.acceptance = set.agreement();
       dial.num_output = max_tokens;

@@ -30,7 +30,8 @@ void PrintTo(const RoundedMixture& one, std::ostream* out) { *out << one.name();
 std::vector<RoundedMixture> rounded_mixtures() {
   std::vector<RoundedMixture> all;
   for (const std::string& kind : test::DialledSet::kinds()) {
-    if (kind == "gemma4_assistant") continue;  // latents are no keys and values
+    // Latents are no keys and values.
+    if (test::DialledSet::traits(kind).reads_target_kv) continue;
     all.push_back({"DeepseekV3ForCausalLM", kind});
   }
   for (const char* other :

@@ -87,7 +87,7 @@ TEST_P(SpeculationWith, TheTextIsTheTargetsAndDraftsAreAcceptedAsDialled) {
   std::printf("%s: drafted %lld, accepted %lld\n", GetParam().c_str(),
               static_cast<long long>(sum.num_draft_tokens),
               static_cast<long long>(sum.num_accepted_tokens));
-  if (test::DialledSet::looks_up(GetParam())) return;  // nothing in these prompts repeats
+  if (test::DialledSet::traits(GetParam()).looks_up) return;  // nothing in these prompts repeats
   const double dial = set().acceptance(GetParam(), kDrafts);
   const double acceptance =
       static_cast<double>(sum.num_accepted_tokens) / static_cast<double>(sum.num_draft_tokens);

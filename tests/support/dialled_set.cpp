@@ -16,6 +16,12 @@ namespace {
 
 constexpr int kModules = 2;  // of mtp_chained
 
+// Of a kind.
+std::string method_of(const std::string& kind) {
+  if (kind == "draft_model_shifted") return "draft_model";
+  return kind.starts_with("mtp_") ? "mtp" : kind;
+}
+
 void expect_ok(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
 
 }  // namespace
@@ -89,22 +95,21 @@ int DialledSet::drafts_of(const std::string& kind, int wanted) {
   return (wanted + kModules - 1) / kModules * kModules;
 }
 
-bool DialledSet::looks_up(const std::string& kind) {
-  const Result<const DrafterEntry*> entry = find_drafter(kind);
-  return entry.ok() && entry.value()->traits.looks_up;
+const DrafterTraits& DialledSet::traits(const std::string& kind) {
+  static const DrafterTraits none;
+  const Result<const DrafterEntry*> entry = find_drafter(method_of(kind));
+  return entry.ok() ? entry.value()->traits : none;
 }
 
 SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_draft_tokens) const {
   SpeculativeConfig config;
-  config.method = kind == "draft_model_shifted" ? "draft_model"
-                  : kind.starts_with("mtp_")    ? "mtp"
-                                                : kind;
+  config.method = method_of(kind);
   config.num_speculative_tokens = drafts_of(kind, num_draft_tokens);
   config.length_policy = "fixed";
   if (kind == "ngram") {
     config.prompt_lookup_min = 1;
     config.prompt_lookup_max = 4;
-  } else if (kind != "mtp_own" && !looks_up(kind)) {
+  } else if (kind != "mtp_own" && !traits(kind).looks_up) {
     config.model = folder_.file(kind);
   }
   config.use_heterogeneous_vocab = kind == "draft_model_shifted";
@@ -112,10 +117,10 @@ SpeculativeConfig DialledSet::drafter(const std::string& kind, int num_draft_tok
 }
 
 double DialledSet::acceptance(const std::string& kind, int wanted) const {
-  if (looks_up(kind)) return 0;
+  if (traits(kind).looks_up) return 0;
   const int num_draft_tokens = drafts_of(kind, wanted);
   // Their later drafts look at no draft before.
-  if (kind == "dflash" || kind == "pard" || kind == "p_eagle") return agreement_ / num_draft_tokens;
+  if (traits(kind).drafts_apart) return agreement_ / num_draft_tokens;
   double sum = 0;
   double chance = 1;
   for (int i = 0; i < num_draft_tokens; ++i) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compat/drafter_traits.h"
 #include "dialled/dialled_writer.h"
 #include "support/scratch_folder.h"
 
@@ -30,8 +31,8 @@ class DialledSet {
   double agreement() const { return agreement_; }
   // Drafts of a step: so many, but modules that are used again want a multiple of their number.
   static int drafts_of(const std::string& kind, int wanted);
-  // Whether that kind drafts from texts (DrafterTraits::looks_up), and so has no dial but prompts.
-  static bool looks_up(const std::string& kind);
+  // Of its method; empty where it is none. One that looks texts up has no dial but prompts.
+  static const DrafterTraits& traits(const std::string& kind);
   // drafts_of(kind, num_draft_tokens) drafts, always as many as there can be.
   SpeculativeConfig drafter(const std::string& kind, int num_draft_tokens) const;
   // Share of the drafts of that kind that a fixed number of them is accepted with, as dialled; 0
