@@ -65,6 +65,8 @@ void check_number(CLI::Option* option, const EngineField& field) {
     option->check(CLI::IsMember(numbers));
   } else if (field.form == FieldForm::kLength) {
     option->transform(human_integer_or_auto())->type_name("N[k|m|g|K|M|G]|auto");
+  } else if (field.nearest) {
+    option->check(at_least(field.range.low));
   } else {
     option->check(within(field.range.low, field.range.high));
   }

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "compat/compat.h"
 #include "engine/measure/step_time_cache.h"
+#include "serve/fields/kv_transfer.h"
 
 namespace foretoken {
 namespace {
@@ -74,6 +75,12 @@ void EngineOptions::add_to(CLI::App& app, bool positional_model) {
   add_flex_flags(app, config);
   app.parse_complete_callback([this] { note_engine_options(*this); });
   adapters.add_to(app);
+  app.add_option("--kv-transfer-config", kv_transfer_config,
+                 "vLLM's connectors that keep KV blocks in host memory, as --kv-offloading-size "
+                 "does: {\"kv_connector\": \"OffloadingConnector\", "
+                 "\"kv_connector_extra_config\": {\"cpu_bytes_to_use\": 8589934592}}")
+      ->group("Memory")
+      ->type_name("JSON");
   graphs.add_to(app);
   speculative.add_to(app);
   add_log_options(app, *this);
@@ -92,6 +99,9 @@ Result<EngineConfig> EngineOptions::resolve() const {
     resolved.long_prefill_token_threshold = 0;
   }
   FT_RETURN_IF_ERROR(adapters.apply_to(resolved));
+  if (!asks_for_nothing(kv_transfer_config)) {
+    FT_RETURN_IF_ERROR(read_kv_transfer(kv_transfer_config, &resolved));
+  }
   resolved.model = resolved.model.empty() ? default_model() : bundled_or_given(resolved.model);
   if (resolved.model.empty()) {
     return not_found("the bundled model models/" + bundled_model_name() +

@@ -19,7 +19,8 @@ struct EngineOptions {
   SpeculativeFlags speculative;
   GraphFlags graphs;
   AdapterFlags adapters;
-  VllmFlags vllm;  // those that have no effect here
+  std::string kv_transfer_config;  // JSON, as vLLM takes it
+  VllmFlags vllm;                  // those that have no effect here
   std::string log_level = "info";
   std::string log_format = "text";
   // Whoever asks waits for the last of all answers, so that nobody's tokens need be kept flowing:

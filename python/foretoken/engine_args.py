@@ -27,6 +27,7 @@ class EngineArgs(EngineFields):
     compilation_config: Any = None
     async_scheduling: bool | None = None
     speculative_config: Any = None
+    kv_transfer_config: Any = None
     pooler_config: Any = None
     override_pooler_config: Any = None
     task: str | None = None
@@ -103,6 +104,7 @@ class EngineArgs(EngineFields):
         if not self.device:
             fields["device"] = os.environ.get("FORETOKEN_DEVICE", "cpu")
         fields["speculative_config"] = _speculative(self.speculative_config)
+        fields["kv_transfer_config"] = _transfer(self.kv_transfer_config)
         if self.async_scheduling is False and self.steps_in_flight == EngineFields.steps_in_flight:
             fields["steps_in_flight"] = 1
         fields.update(_graph_fields(self.compilation_config))
@@ -181,6 +183,16 @@ def _speculative(config: object) -> Any:
     if isinstance(config, str):
         return json.loads(config)
     raise ValueError(f"speculative_config must be a dict or a list of dicts, not {config!r}")
+
+
+def _transfer(config: object) -> dict[str, Any] | None:
+    """A dict, JSON of one, or an object with such attributes, as vLLM's KVTransferConfig."""
+    if not config:
+        return None
+    fields = json.loads(config) if isinstance(config, str) else config
+    if not isinstance(fields, Mapping):
+        fields = vars(fields)
+    return {name: fields[name] for name in fields if not str(name).startswith("_")}
 
 
 def _graph_fields(config: object) -> dict[str, Any]:

@@ -82,7 +82,7 @@ void add_config(const EngineConfig& config, Combination* c) {
   add_drafts(config, c);
   if (config.skip_tokenizer_init) c->has_tokenizer = false;
   c->has_profile = !config.profile.empty();
-  c->host_blocks = config.kv_offloading_size > 0;
+  c->host_blocks = config.kv_offloading_size > 0 || config.kv_offloading_tokens > 0;
   c->prefix_caching = config.enable_prefix_caching;
 }
 

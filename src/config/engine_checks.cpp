@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "config/engine_fields.h"
@@ -36,6 +37,18 @@ Status check_choice(const EngineField& field, const std::string& value) {
                           one_of(choices));
 }
 
+// The one of the row's choices, or of its range, that is nearest; the smaller of two.
+int64_t nearest(const EngineField& field, int64_t value) {
+  const std::vector<std::string> choices = field_choices(field.choices);
+  if (choices.empty()) return std::clamp(value, field.range.low, field.range.high);
+  int64_t best = std::stoll(choices.front());
+  for (const std::string& choice : choices) {
+    const int64_t other = std::stoll(choice);
+    if (std::abs(other - value) < std::abs(best - value)) best = other;
+  }
+  return best;
+}
+
 Status check_number_choice(const EngineField& field, int64_t value) {
   const std::vector<std::string> choices = field_choices(field.choices);
   const std::string given = std::to_string(value);
@@ -47,7 +60,7 @@ Status check_number_choice(const EngineField& field, int64_t value) {
 Status out_of_bounds(const EngineField& field, const std::string& value) {
   const FieldRange& range = field.range;
   const std::string low = std::to_string(range.low);
-  const bool bounded = range.high < INT_MAX;
+  const bool bounded = range.high < INT_MAX && !field.nearest;
   return invalid_argument(
       engine_flag(field) + " " + value + " is out of range; use " +
       (bounded ? low + " to " + std::to_string(range.high) : "at least " + low));
@@ -62,7 +75,8 @@ Status check(const EngineField& field, const std::string& value) {
 Status check(const EngineField& field, int64_t value) {
   if (field.form == FieldForm::kChoice) return check_number_choice(field, value);
   const bool is_auto = field.form == FieldForm::kLength && value == -1;
-  if (is_auto || (value >= field.range.low && value <= field.range.high)) return {};
+  const bool is_high = value > field.range.high && !field.nearest;
+  if (is_auto || (value >= field.range.low && !is_high)) return {};
   return out_of_bounds(field, std::to_string(value));
 }
 Status check(const EngineField& field, int value) { return check(field, int64_t{value}); }
@@ -126,6 +140,24 @@ Status check_engine_field(const EngineField& field, const EngineConfig& config) 
   visit_engine_member(field, config,
                       [&](const auto& value) { status = engine_text::check(field, value); });
   return status;
+}
+
+std::vector<std::string> take_nearest(EngineConfig* config) {
+  std::vector<std::string> changes;
+  for (const EngineField& field : engine_fields()) {
+    if (!field.nearest || is_automatic(field, *config)) continue;
+    visit_engine_member(field, *config, [&](auto& value) {
+      if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>) {
+        const auto given = static_cast<int64_t>(value);
+        const int64_t used = engine_text::nearest(field, given);
+        if (used == given) return;
+        changes.push_back(engine_flag(field) + " " + std::to_string(given) + ": " +
+                          std::to_string(used) + " is used, the nearest that there is");
+        value = static_cast<std::decay_t<decltype(value)>>(used);
+      }
+    });
+  }
+  return changes;
 }
 
 Status check_engine_fields(const EngineConfig& config) {

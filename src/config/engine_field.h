@@ -69,6 +69,9 @@ struct EngineField {
   FieldRange range = {};
   FieldAgreement agreement = FieldAgreement::kNone;
   FieldDoor doors = kEveryDoor;
+  // Of a whole number: any that is not below the range is taken, and the engine uses the one of
+  // `choices`, or of the range, that is nearest to it (take_nearest).
+  bool nearest = false;
 };
 
 // Calls f with the member of `config`, which may be const.

@@ -31,6 +31,10 @@ std::vector<std::string> field_choices(const char* choices);
 // Whether the field has its default, and that stands for an automatic choice.
 bool is_automatic(const EngineField& field, const EngineConfig& config);
 
+// Gives fields whose rows say so the nearest value that there is; a sentence for each that changes:
+// "--block-size 128: 64 is used, the nearest that there is".
+std::vector<std::string> take_nearest(EngineConfig* config);
+
 // The range or the choices of one field, or of all. InvalidArgument names the flag, the value and
 // what it can be.
 Status check_engine_field(const EngineField& field, const EngineConfig& config);

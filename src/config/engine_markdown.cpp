@@ -63,8 +63,9 @@ std::string values_of(const EngineField& field, const std::string&) {
 }
 template <class Number>
 std::string values_of(const EngineField& field, Number) {
-  if (*field.choices != '\0') return code_list(field.choices);
-  const std::string range = range_text(field.range, false);
+  const std::string others = field.nearest ? "; of others the nearest" : "";
+  if (*field.choices != '\0') return code_list(field.choices) + others;
+  const std::string range = range_text(field.range, false) + others;
   return field.form == FieldForm::kLength ? range + ", `auto`" : range;
 }
 

@@ -26,13 +26,6 @@ bool asks_no_more(const std::string& value, const std::string& harmless) {
   return true;
 }
 
-// vLLM takes "None" and nothing for a value that is not given.
-bool asks_for_nothing(const std::string& value) {
-  if (value.empty() || lower_case(value) == "none") return true;
-  const nlohmann::json given = parsed_json(value);
-  return given.is_null() || (given.is_object() && given.empty());
-}
-
 }  // namespace engine_names
 
 const VllmName* find_vllm_name(std::string_view name, FieldDoor door) {
@@ -40,6 +33,12 @@ const VllmName* find_vllm_name(std::string_view name, FieldDoor door) {
     if (row.name == name && (row.doors & door) != 0) return &row;
   }
   return nullptr;
+}
+
+bool asks_for_nothing(const std::string& value) {
+  if (value.empty() || lower_case(value) == "none") return true;
+  const nlohmann::json given = parsed_json(value);
+  return given.is_null() || (given.is_object() && given.empty());
 }
 
 NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
@@ -54,7 +53,7 @@ NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
   };
   if (is_among(harmless)) return NameVerdict::kHarmless;
   const bool is_one = name.takes == VllmName::Takes::kValue;
-  if (is_one && engine_names::asks_for_nothing(value)) return NameVerdict::kHarmless;
+  if (is_one && asks_for_nothing(value)) return NameVerdict::kHarmless;
   const bool off = name.takes == VllmName::Takes::kNothing && lower == "false";
   if (off && (name.refused || harmless.empty())) return NameVerdict::kHarmless;
   const bool is_error = name.refused && !is_among(field_choices(name.passed_over));

@@ -39,6 +39,9 @@ const VllmName* find_vllm_name(std::string_view name, FieldDoor door);
 
 enum class NameVerdict : uint8_t { kHarmless, kWithoutEffect, kRefused };
 
+// Whether vLLM takes a value for none: "None", nothing, null or {}.
+bool asks_for_nothing(const std::string& value);
+
 // What becomes of a value, "true" and "false" for switches, beside this model.
 NameVerdict judge_vllm_name(const VllmName& name, const std::string& value,
                             const std::string& model);

@@ -274,7 +274,6 @@ constexpr VllmName kTable[] = {
     {"prefix_cache_retention_interval", kValue, "", kWarned,
      "cached prefixes keep all of their blocks"},
     {"prefix_match_unit", kValue, "", kWarned, "prefixes are found by blocks of --block-size"},
-    {"kv_transfer_config", kValue, "{\"kv_connector\": null}", kRefused, kNoTransfer},
     {"kv_events_config", kValue, "{\"enable_kv_cache_events\": false}", kRefused, kNoTransfer},
     {"ec_transfer_config", kValue, "{\"ec_connector\": null}", kRefused, kNoTransfer},
 

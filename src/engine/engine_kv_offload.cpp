@@ -64,14 +64,21 @@ KvOffloadParts EngineImpl::offload_parts(int block_size) const {
 }
 
 Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
-  if (config.kv_offloading_size == 0) return {};
+  if (config.kv_offloading_size == 0 && config.kv_offloading_tokens == 0) return {};
+  if (config.kv_offloading_backend != "native" && ranks_.is_first()) {
+    FT_LOG(warn, "--kv-offloading-backend {} has no effect: the engine itself keeps the blocks",
+           config.kv_offloading_backend);
+  }
   // What the loaded model has decided.
   Combination decided = config.parts;
   decided.prefix_caching = config.enable_prefix_caching;
   FT_RETURN_IF_ERROR(compat(decided));
   const KvOffloadParts parts = offload_parts(config.block_size);
   constexpr double kGiB = 1 << 30;
-  const auto bytes = static_cast<int64_t>(config.kv_offloading_size * kGiB / ranks_.size());
+  const int64_t bytes =
+      config.kv_offloading_tokens > 0
+          ? bytes_of_blocks(parts, (config.kv_offloading_tokens - 1) / config.block_size + 1)
+          : static_cast<int64_t>(config.kv_offloading_size * kGiB / ranks_.size());
   FT_ASSIGN_OR_RETURN(host_images_, count_images(parts, bytes));
   // Stages have different numbers of layers; all keep the same.
   for (int& count : host_images_) {

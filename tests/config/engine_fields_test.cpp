@@ -54,17 +54,51 @@ TEST(EngineFields, WhatIsOutOfRangeIsNamed) {
     change(config);
     return check_engine_fields(config).message();
   };
-  EXPECT_EQ(message([](EngineConfig& c) { c.max_num_seqs = 2000; }),
-            "--max-num-seqs 2000 is out of range; use 1 to 1024");
+  EXPECT_EQ(message([](EngineConfig& c) { c.steps_in_flight = 9; }),
+            "--steps-in-flight 9 is out of range; use 1 to 3");
+  EXPECT_EQ(message([](EngineConfig& c) { c.max_num_seqs = -2; }),
+            "--max-num-seqs -2 is out of range; use at least 1");
   EXPECT_EQ(message([](EngineConfig& c) { c.kv_cache_memory_bytes = -5; }),
             "--kv-cache-memory-bytes -5 is out of range; use at least 1");
   EXPECT_EQ(message([](EngineConfig& c) { c.scheduling_policy = "lottery"; }),
             "--scheduling-policy 'lottery' is unknown; use fcfs or priority");
-  EXPECT_EQ(message([](EngineConfig& c) { c.block_size = 24; }),
-            "--block-size 24 is not supported; use 16, 32 or 64");
+  EXPECT_EQ(message([](EngineConfig& c) { c.block_size = 0; }),
+            "--block-size 0 is out of range; use at least 1");
   EXPECT_EQ(message([](EngineConfig& c) { c.gpu_memory_utilization = 1.5; }),
             "--gpu-memory-utilization must lie in (0, 1]");
   EXPECT_EQ(message([](EngineConfig& c) { c.max_model_len = -1; }), "");
+}
+
+TEST(EngineFields, WhatIsNearestIsUsed) {
+  const auto block_of = [](int given) {
+    EngineConfig config;
+    config.block_size = given;
+    EXPECT_TRUE(check_engine_fields(config).ok());
+    const std::vector<std::string> changes = take_nearest(&config);
+    EXPECT_EQ(changes.size(), config.block_size == given ? 0u : 1u);
+    return config.block_size;
+  };
+  EXPECT_EQ(block_of(1), 16);
+  EXPECT_EQ(block_of(16), 16);
+  EXPECT_EQ(block_of(24), 16) << "the smaller of two: prefixes are found to more of their end";
+  EXPECT_EQ(block_of(25), 32);
+  EXPECT_EQ(block_of(128), 64);
+  EXPECT_EQ(block_of(256), 64);
+
+  EngineConfig config;
+  config.max_num_seqs = 10240;
+  config.max_num_batched_tokens = 262144;
+  EXPECT_TRUE(check_engine_fields(config).ok());
+  EXPECT_EQ(take_nearest(&config),
+            (std::vector<std::string>{
+                "--max-num-seqs 10240: 4096 is used, the nearest that there is",
+                "--max-num-batched-tokens 262144: 65536 is used, the nearest that there is"}));
+  EXPECT_EQ(config.max_num_seqs, 4096);
+  EXPECT_EQ(take_nearest(&config), std::vector<std::string>());
+
+  EngineConfig automatic;
+  EXPECT_EQ(take_nearest(&automatic), std::vector<std::string>());
+  EXPECT_EQ(automatic.max_num_seqs, 0) << "chosen by the device";
 }
 
 TEST(EngineFields, TextsOfValues) {

@@ -60,8 +60,8 @@ TEST(EngineNames, ObjectsThatAskForNothingPass) {
   for (const char* value : {"{\"enable_kv_cache_events\": true}", "zmq", "{"}) {
     EXPECT_EQ(judged("kv_events_config", value), NameVerdict::kRefused) << value;
   }
-  EXPECT_EQ(judged("kv_transfer_config", "{ }"), NameVerdict::kHarmless);
-  EXPECT_EQ(judged("kv_transfer_config", "{\"kv_connector\": \"NixlConnector\"}"),
+  EXPECT_EQ(judged("ec_transfer_config", "{ }"), NameVerdict::kHarmless);
+  EXPECT_EQ(judged("ec_transfer_config", "{\"ec_connector\": \"ECCPUConnector\"}"),
             NameVerdict::kRefused);
   EXPECT_EQ(judged("eplb_config", "{}"), NameVerdict::kHarmless);
   EXPECT_EQ(judged("attention_config", "{\"use_fp4_indexer_cache\": \"True\"}"),

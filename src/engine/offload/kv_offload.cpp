@@ -1,6 +1,7 @@
 #include "engine/offload/kv_offload.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/check.h"
@@ -20,6 +21,12 @@ const KvOffloadPart& part_of(const KvOffloadParts& parts, HostPart part) {
   return parts[static_cast<size_t>(part)];
 }
 
+// Of a block of the full group and one of the windowed group.
+int64_t block_bytes(const KvOffloadParts& parts) {
+  return part_of(parts, HostPart::kFull).image_bytes() +
+         part_of(parts, HostPart::kWindowed).image_bytes();
+}
+
 Status no_room(const std::string& things, int64_t bytes) {
   return invalid_argument("--kv-offloading-size has no room for " + things + ", which takes " +
                           std::to_string(bytes) + " bytes; raise it");
@@ -35,14 +42,14 @@ int64_t KvOffloadPart::image_bytes() const {
 
 Result<ImageCounts> count_images(const KvOffloadParts& parts, int64_t bytes) {
   if (const int64_t total = cpu::host_memory().total; bytes > total) {
-    return invalid_argument("--kv-offloading-size asks for more than the " +
-                            std::to_string(total >> 30) +
-                            " GiB of memory that this host or its container has; lower it");
+    return invalid_argument(
+        "--kv-offloading-size or --kv-offloading-tokens asks for more than the " +
+        std::to_string(total >> 30) +
+        " GiB of memory that this host or its container has; lower it");
   }
   const bool has_windows = part_of(parts, HostPart::kWindowed).num_places > 0;
   const bool has_states = part_of(parts, HostPart::kStates).num_places > 0;
-  const int64_t block = part_of(parts, HostPart::kFull).image_bytes() +
-                        part_of(parts, HostPart::kWindowed).image_bytes();
+  const int64_t block = block_bytes(parts);
   const int64_t state = part_of(parts, HostPart::kStates).image_bytes();
   int64_t num_states = 0;
   if (has_states) {
@@ -54,6 +61,13 @@ Result<ImageCounts> count_images(const KvOffloadParts& parts, int64_t bytes) {
   if (num_blocks == 0) return no_room("one KV block", block);
   const auto blocks = static_cast<int>(num_blocks);
   return ImageCounts{blocks, has_windows ? blocks : 0, static_cast<int>(num_states)};
+}
+
+int64_t bytes_of_blocks(const KvOffloadParts& parts, int64_t num_blocks) {
+  const int64_t block = block_bytes(parts);
+  const bool has_states = part_of(parts, HostPart::kStates).image_bytes() > 0;
+  const int64_t most = std::min(num_blocks, INT64_MAX / 2 / std::max<int64_t>(block, 1));
+  return most * block * (has_states ? 2 : 1);
 }
 
 Result<std::unique_ptr<KvOffload>> KvOffload::make(Device& device, Queue& queue,

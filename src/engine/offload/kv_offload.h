@@ -35,6 +35,8 @@ using ImageCounts = std::array<int, kNumHostParts>;
 // for those, but no more of them than of blocks. InvalidArgument, with the flag, where not one of
 // each fits or the host has less.
 Result<ImageCounts> count_images(const KvOffloadParts& parts, int64_t bytes);
+// The bytes that hold images of `num_blocks` blocks, as count_images divides them.
+int64_t bytes_of_blocks(const KvOffloadParts& parts, int64_t num_blocks);
 
 // The bytes behind HostBlocks: images in pinned memory, and the moves between them and the device,
 // which the queue runs before the step whose plan asks for them. Memory is taken once; nothing here

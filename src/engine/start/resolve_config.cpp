@@ -120,6 +120,7 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_RETURN_IF_ERROR(check_engine_fields(config));
   ResolvedConfig resolved;
   static_cast<EngineConfig&>(resolved) = config;
+  for (const std::string& change : take_nearest(&resolved)) FT_LOG(warn, "{}", change);
   FT_RETURN_IF_ERROR(resolve_lengths(resolved, model));
   FT_RETURN_IF_ERROR(resolve_batch(resolved, device, model));
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));

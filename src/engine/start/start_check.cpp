@@ -3,6 +3,7 @@
 #include "attention/backend.h"
 #include "attention/flex_choice.h"
 #include "compat/combination.h"
+#include "config/engine_fields.h"
 #include "device/device_traits.h"
 #include "draft/drafter_parts.h"
 #include "draft/registry.h"
@@ -27,7 +28,9 @@ Status check_names(const EngineConfig& config) {
 
 }  // namespace
 
-Status check_start(const EngineConfig& config, const Combination& model) {
+Status check_start(const EngineConfig& given, const Combination& model) {
+  EngineConfig config = given;
+  take_nearest(&config);
   FT_RETURN_IF_ERROR(check_names(config));
   // What is told before anything is opened, then beside the model, then with graphs.
   FT_RETURN_IF_ERROR(check_combination(combination_of(config), config.speculative));

@@ -143,6 +143,10 @@ TEST_F(KvOffloadTest, CountsTheImagesThatFit) {
   EXPECT_EQ(count_images(large, 20 * other + full).value(), (ImageCounts{1, 0, 1}));
   EXPECT_NE(count_images(large, 20 * other).status().message().find("one snapshot"),
             std::string::npos);
+  // As many as are counted out.
+  EXPECT_EQ(count_images(parts(true), bytes_of_blocks(parts(true), 7)).value(),
+            (ImageCounts{7, 7, 0}));
+  EXPECT_GE(count_images(large, bytes_of_blocks(large, 70)).value()[0], 70);
   EXPECT_NE(count_images(parts(), 40).status().message().find("--kv-offloading-size has no room"),
             std::string::npos);
   EXPECT_NE(count_images(parts(), int64_t{1} << 60).status().message().find("lower it"),

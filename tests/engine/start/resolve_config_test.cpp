@@ -68,6 +68,18 @@ TEST_F(ResolveConfig, KeepsWhatIsGiven) {
   EXPECT_EQ(resolved.value().policy, SchedulingPolicy::kPriority);
 }
 
+TEST_F(ResolveConfig, TakesTheNearestOfWhatThereIs) {
+  EngineConfig config;
+  config.max_num_seqs = 5000;
+  config.max_num_batched_tokens = 100'000;
+  config.block_size = 128;
+  const auto resolved = resolve_config(config, *device_, model_);
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved.value().max_num_seqs, 4096);
+  EXPECT_EQ(resolved.value().max_num_batched_tokens, 65536);
+  EXPECT_EQ(resolved.value().block_size, 64);
+}
+
 TEST_F(ResolveConfig, WordsOfTheDraftersBecomeTypes) {
   EngineConfig config;
   SpeculativeConfig& drafter = config.speculative.emplace_back();
@@ -103,7 +115,7 @@ TEST_F(ResolveConfig, AnAutomaticLengthWaitsForTheModel) {
 TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_model_len = 4097; }, "--max-model-len 4097");
   expect_refused([](EngineConfig& c) { c.max_model_len = -2; }, "--max-model-len");
-  expect_refused([](EngineConfig& c) { c.max_num_seqs = 1025; }, "--max-num-seqs");
+  expect_refused([](EngineConfig& c) { c.max_num_seqs = -1; }, "--max-num-seqs");
   expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
   expect_refused([](EngineConfig& c) { c.max_logprobs = -2; }, "--max-logprobs -2");
@@ -111,7 +123,7 @@ TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_processor_rows = -1; }, "--max-processor-rows");
   expect_refused([](EngineConfig& c) { c.scheduling_policy = "lifo"; }, "fcfs or priority");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 4; }, "use 1 to 3");
-  expect_refused([](EngineConfig& c) { c.block_size = 24; }, "--block-size 24");
+  expect_refused([](EngineConfig& c) { c.block_size = -16; }, "--block-size -16");
   expect_refused([](EngineConfig& c) { c.gpu_memory_utilization = 0; }, "--gpu-memory");
   expect_refused([](EngineConfig& c) { c.batch_invariant = "maybe"; }, "--batch-invariant");
 }
