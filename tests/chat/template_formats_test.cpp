@@ -22,6 +22,8 @@ std::string formats_of(const std::string& name) {
 TEST(TemplateFormats, OfMarkersAlone) {
   EXPECT_EQ(formats_of_template("<mm:think> </mm:think> ]<]minimax[>[").reasoning_parser,
             "minimax_m3");
+  EXPECT_EQ(formats_of_template("<think:x> <tool_calls:x> <arg_key:x>").tool_parser, "hy_v4");
+  EXPECT_EQ(formats_of_template("<think:x> <tool_calls:x> <arg_key:x>").reasoning_parser, "hy_v4");
   EXPECT_EQ(formats_of_template("<ifm|think> <ifm|tool_calls>").tool_parser, "k2_horizon");
   EXPECT_EQ(formats_of_template("<ifm|think> <ifm|tool_calls>").reasoning_parser, "k2_horizon");
   EXPECT_EQ(formats_of_template("<｜DSML｜ invoke name=").tool_parser, "deepseek_v41");

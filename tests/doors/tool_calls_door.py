@@ -77,6 +77,9 @@ FORMATS = {
     "hy_v3": (f"<tool_calls>\n<tool_call>{NAME}<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris"
               "</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n"
               "</tool_calls>"),
+    "hy_v4": (f"<tool_calls:ab12>\n<tool_call:ab12>{NAME}<arg_key:ab12>city</arg_key:ab12>"
+              "<arg_value:ab12>Paris</arg_value:ab12><arg_key:ab12>days</arg_key:ab12>"
+              "<arg_value:ab12>3</arg_value:ab12></tool_call:ab12>\n</tool_calls:ab12>"),
     "k2_horizon": (f"<ifm|tool_calls>\n<ifm|tool_call>{NAME}<ifm|arg_key>city</ifm|arg_key>"
                    "<ifm|arg_value>Paris</ifm|arg_value><ifm|arg_key>days</ifm|arg_key>"
                    "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n</ifm|tool_calls>"),

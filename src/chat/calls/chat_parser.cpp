@@ -9,6 +9,7 @@
 #include "chat/calls/inkling_calls.h"
 #include "chat/calls/parser_table.h"
 #include "chat/scan/call_openings.h"
+#include "chat/scan/tag_suffix.h"
 
 namespace foretoken {
 namespace {
@@ -62,6 +63,13 @@ std::unique_ptr<ToolParser> make_tool_parser(const ChatParserOptions& options) {
   return entry == nullptr ? nullptr : entry->make(options);
 }
 
+bool has_suffixed_tags(const ChatParserOptions& options) {
+  const ToolParserEntry* tool = find_tool_parser(options.tool_parser);
+  const ReasoningParserEntry* reasoning = find_reasoning_parser(options.reasoning_parser);
+  return (tool != nullptr && tool->suffixed_tags) ||
+         (reasoning != nullptr && reasoning->suffixed_tags);
+}
+
 CallSink::Options sink_options(const ChatParserOptions& options, bool has_parser) {
   CallSink::Options sink;
   const ToolParserEntry* entry = find_tool_parser(options.tool_parser);
@@ -78,6 +86,7 @@ class SplittingParser : public ChatParser {
       : tools_(make_tool_parser(options)),
         sink_(sink_options(options, tools_ != nullptr)),
         drop_space_(options.drop_leading_space) {
+    if (has_suffixed_tags(options)) suffix_.emplace(suffixed_tag_names());
     const ReasoningParserEntry* entry = find_reasoning_parser(options.reasoning_parser);
     if (entry == nullptr || entry->messages != MessageForm::kNone) return;
     ReasoningFormat format = entry->format;
@@ -90,19 +99,18 @@ class SplittingParser : public ChatParser {
   }
 
   std::vector<ChatPiece> push(std::string_view text) override {
-    if (!reasoning_) {
-      content(text);
+    if (!suffix_) {
+      split(text);
       return sink_.take();
     }
-    for (const char byte : text) {
-      std::string rest;
-      reasoning_->feed(byte, &sink_, &rest);
-      content(rest);
-    }
+    std::string plain;
+    for (const char byte : text) suffix_->feed(byte, &plain);
+    split(plain);
     return sink_.take();
   }
 
   std::vector<ChatPiece> finish() override {
+    if (suffix_) split(suffix_->take_held());
     std::string rest;
     if (reasoning_) reasoning_->finish(&sink_, &rest);
     content(rest);
@@ -114,6 +122,15 @@ class SplittingParser : public ChatParser {
   int num_tool_calls() const override { return sink_.num_calls(); }
 
  private:
+  void split(std::string_view text) {
+    if (!reasoning_) return content(text);
+    for (const char byte : text) {
+      std::string rest;
+      reasoning_->feed(byte, &sink_, &rest);
+      content(rest);
+    }
+  }
+
   void content(std::string_view text) {
     while (drop_space_ && !text.empty() && is_space(text.front())) text.remove_prefix(1);
     drop_space_ = drop_space_ && text.empty();
@@ -125,6 +142,7 @@ class SplittingParser : public ChatParser {
   CallSink sink_;
   bool drop_space_;  // until other content came
   std::optional<ReasoningScan> reasoning_;
+  std::optional<TagSuffix> suffix_;
 };
 
 bool leaves_open(const std::string& name) {
@@ -184,6 +202,11 @@ bool needs_special_tokens(const ChatParserOptions& options) {
 bool opens_reasoning(const std::string& reasoning_parser, std::string_view prompt_end) {
   const ReasoningParserEntry* entry = find_reasoning_parser(reasoning_parser);
   if (entry == nullptr) return false;
+  std::string plain;
+  if (entry->suffixed_tags) {
+    plain = without_suffixes(suffixed_tag_names(), prompt_end);
+    prompt_end = plain;
+  }
   while (!prompt_end.empty() && is_space(prompt_end.back())) prompt_end.remove_suffix(1);
   for (const std::string& marker : entry->format.open) {
     if (prompt_end.ends_with(marker)) return true;

@@ -251,6 +251,21 @@ Made hy_v3(const ChatParserOptions& options) {
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
+// The name ends where parameters begin.
+Made hy_v4(const ChatParserOptions& options) {
+  XmlCallFormat format;
+  format.section_open = {"<tool_calls>"};
+  format.section_close = {"</tool_calls>"};
+  format.call_open = "<tool_call>";
+  format.name_ends = {"<arg_key>", "</tool_call>"};
+  format.call_close = "</tool_call>";
+  format.key_open = "<arg_key>";
+  format.key_close = "</arg_key>";
+  format.value_open = "<arg_value>";
+  format.value_close = "</arg_value>";
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
 Made k2_horizon(const ChatParserOptions& options) {
   XmlCallFormat format;
   format.section_open = {"<ifm|tool_calls>"};
@@ -262,6 +277,9 @@ Made k2_horizon(const ChatParserOptions& options) {
   format.key_close = "</ifm|arg_key>";
   format.value_open = "<ifm|arg_value>";
   format.value_close = "</ifm|arg_value>";
+  format.type_open = "<ifm|arg_type>";
+  format.type_close = "</ifm|arg_type>";
+  format.objects = true;
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
@@ -344,6 +362,7 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"k2_horizon", true, CallIdStyle::kUuid, k2_horizon},
     ToolParserEntry{"dots", true, CallIdStyle::kUuid, dots},
     ToolParserEntry{"hy_v3", true, CallIdStyle::kUuid, hy_v3},
+    ToolParserEntry{"hy_v4", true, CallIdStyle::kUuid, hy_v4, MessageForm::kNone, true},
     ToolParserEntry{"kimi_k3", true, CallIdStyle::kUuid, kimi_k3},
     ToolParserEntry{"minicpm5", true, CallIdStyle::kUuid, minicpm5},
     ToolParserEntry{"apertus", true, CallIdStyle::kUuid, apertus},
@@ -379,6 +398,10 @@ const ToolParserEntry* find_tool_parser(std::string_view name) {
     if (entry.name == name) return &entry;
   }
   return nullptr;
+}
+
+std::vector<std::string> suffixed_tag_names() {
+  return {"think", "tool_calls", "tool_call", "arg_key", "arg_value"};
 }
 
 std::string known_tool_parser(std::string_view name) {

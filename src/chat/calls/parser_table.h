@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat/calls/reasoning_scan.h"
 #include "chat/calls/tool_parser.h"
@@ -18,6 +19,7 @@ struct ToolParserEntry {
   CallIdStyle id_style;
   std::unique_ptr<ToolParser> (*make)(const ChatParserOptions& options);
   MessageForm messages = MessageForm::kNone;
+  bool suffixed_tags = false;  // as for reasoning
 };
 
 struct ReasoningParserEntry {
@@ -25,7 +27,11 @@ struct ReasoningParserEntry {
   bool special_tokens;
   ReasoningFormat format;
   MessageForm messages = MessageForm::kNone;  // other than kNone: they hold the reasoning
+  bool suffixed_tags = false;  // tags have a suffix of the checkpoint, which is passed over
 };
+
+// The names of such tags.
+std::vector<std::string> suffixed_tag_names();
 
 // Null where the table has no such name.
 const ToolParserEntry* find_tool_parser(std::string_view name);

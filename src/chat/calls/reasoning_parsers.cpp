@@ -37,6 +37,13 @@ ReasoningFormat kimi_think() {
   return format;
 }
 
+// The same.
+ReasoningFormat hunyuan4_think() {
+  ReasoningFormat format = think();
+  format.ends = {"<tool_calls>"};
+  return format;
+}
+
 // How much it is to think decides which elements it has.
 ReasoningFormat horizon_think() {
   ReasoningFormat format;
@@ -116,6 +123,7 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"ling3", false, think()},
       {"k2_horizon", true, horizon_think()},
       {"hy_v3", true, think()},
+      {"hy_v4", true, hunyuan4_think(), MessageForm::kNone, true},
       {"ernie45", false, think_and({"<response>", "</response>"})},
       {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},
       {"seed_oss", true, between("<seed:think>", "</seed:think>")},

@@ -69,6 +69,7 @@ XmlCalls::XmlCalls(XmlCallFormat format, json tools)
       expected_(calls_texts_),
       name_end_(format_.name_ends),
       key_end_({format_.key_close}),
+      type_end_(without_empty({format_.type_close})),
       value_end_(joined_texts(format_.section_close,
                               {format_.value_close, format_.key_open, format_.call_close})),
       cdata_end_({"]]>" + format_.value_close}) {
@@ -103,16 +104,18 @@ void XmlCalls::inside(char byte, CallSink* sink) {
       return calls_byte(byte, sink);
     case State::kName:
       return name_byte(byte, sink);
+    case State::kObject:
+      return object_byte(byte, sink);
+    case State::kObjectEnd:
+      return object_end_byte(byte, sink);
     case State::kBody:
       return body_byte(byte, sink);
     case State::kKey:
       return key_byte(byte, sink);
-    case State::kValueOpen: {
-      const int number = expected_.feed(byte);
-      if (number == ExpectScan::kFlaw) return flaw(sink);
-      if (number >= 0) begin_value(sink);
-      return;
-    }
+    case State::kValueOpen:
+      return value_open_byte(byte, sink);
+    case State::kType:
+      return type_byte(byte, sink);
     case State::kMaybeCdata:
       return cdata_byte(byte, sink);
     case State::kValue:
@@ -135,6 +138,7 @@ void XmlCalls::calls_byte(char byte, CallSink* sink) {
 void XmlCalls::name_byte(char byte, CallSink* sink) {
   const int number = name_end_.feed(byte, &name_);
   if (name_.size() > kMaxNameLen) return flaw(sink);
+  if (format_.objects && trimmed_text(name_) == "{") return begin_object(sink);
   if (number < 0) return;
   name_ = trimmed_text(name_);
   if (name_.empty() && name_end_.marker(number) == "\n") return;
@@ -151,6 +155,33 @@ void XmlCalls::name_byte(char byte, CallSink* sink) {
   if (marker == format_.key_open || marker == format_.call_close || is_section_close(marker)) {
     replay(marker, sink);
   }
+}
+
+void XmlCalls::begin_object(CallSink* sink) {
+  object_.emplace(CallObject::Rules{}, sink);
+  state_ = State::kObject;
+  object_byte('{', sink);
+}
+
+void XmlCalls::object_byte(char byte, CallSink* sink) {
+  const CallObject::Outcome outcome = object_->feed(byte);
+  begun_ = begun_ || object_->begun();
+  if (outcome == CallObject::Outcome::kFlaw) return flaw(sink);
+  if (outcome == CallObject::Outcome::kHeld) return;
+  held_.clear();
+  if (outcome != CallObject::Outcome::kEnd) return;
+  sink->end_call();
+  expected_ = ExpectScan(joined_texts(format_.section_close, {format_.call_close}));
+  state_ = State::kObjectEnd;
+}
+
+void XmlCalls::object_end_byte(char byte, CallSink* sink) {
+  const int number = expected_.feed(byte);
+  if (number == ExpectScan::kMore) return;
+  if (number == ExpectScan::kFlaw) return flaw(sink);
+  const std::string marker = std::exchange(held_, {});
+  if (!trimmed_text(marker).starts_with(format_.call_close)) return leave();
+  expect_calls();
 }
 
 void XmlCalls::replay(const std::string& text, CallSink* sink) {
@@ -203,8 +234,35 @@ void XmlCalls::key_byte(char byte, CallSink* sink) {
   }
   if (key_.empty() || key_.find('<') != std::string::npos) return flaw(sink);
   if (format_.value_open.empty()) return begin_value(sink);
-  expected_ = ExpectScan({format_.value_open});
+  expect_value();
+}
+
+void XmlCalls::expect_value() {
+  std::vector<std::string> next = {format_.value_open};
+  if (!format_.type_open.empty()) next.push_back(format_.type_open);
+  expected_ = ExpectScan(next);
   state_ = State::kValueOpen;
+}
+
+void XmlCalls::value_open_byte(char byte, CallSink* sink) {
+  const int number = expected_.feed(byte);
+  if (number == ExpectScan::kFlaw) return flaw(sink);
+  if (number == 0) return begin_value(sink);
+  if (number < 0) return;
+  type_.clear();
+  type_end_.take_held();
+  state_ = State::kType;
+}
+
+// What the request declares goes before it.
+void XmlCalls::type_byte(char byte, CallSink* sink) {
+  const bool ended = type_end_.feed(byte, &type_) >= 0;
+  if (type_.size() > kMaxNameLen) return flaw(sink);
+  if (!ended) return;
+  type_ = trimmed_text(type_);
+  const bool declared = !allowed_types(schema_of(tools_, name_, key_)).empty();
+  if (!declared && type_ != "any") kind_ = type_ == "string" ? Kind::kText : Kind::kJson;
+  expect_value();
 }
 
 void XmlCalls::begin_value(CallSink* sink) {

@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "chat/calls/call_object.h"
 #include "chat/calls/marked_calls.h"
 
 namespace foretoken {
@@ -20,6 +22,9 @@ struct XmlCallFormat {
   std::string key_close;
   std::string value_open;  // empty: the value follows the key at once
   std::string value_close;
+  std::string type_open;  // of an element behind the key that may name the value's type; or empty
+  std::string type_close;
+  bool objects = false;       // a call may be {"name": ..., "arguments": {...}} instead
   bool bare = false;          // a call without its section counts
   bool attributes = false;    // the key ends with a quote, and may have string="true" behind it
   bool line_breaks = false;   // one behind the key and one before value_close belong to the form
@@ -42,7 +47,19 @@ class XmlCalls : public MarkedCalls {
 
  private:
   enum class Kind { kDeclared, kText, kJson };
-  enum class State { kCalls, kName, kBody, kKey, kValueOpen, kMaybeCdata, kValue, kMaybeEnd };
+  enum class State {
+    kCalls,
+    kName,
+    kObject,
+    kObjectEnd,
+    kBody,
+    kKey,
+    kValueOpen,
+    kType,
+    kMaybeCdata,
+    kValue,
+    kMaybeEnd
+  };
 
   static Kind declared_kind(std::string_view attributes);
   bool is_section_close(const std::string& marker) const;
@@ -50,8 +67,14 @@ class XmlCalls : public MarkedCalls {
   void begin_name();
   void calls_byte(char byte, CallSink* sink);
   void name_byte(char byte, CallSink* sink);
+  void begin_object(CallSink* sink);
+  void object_byte(char byte, CallSink* sink);
+  void object_end_byte(char byte, CallSink* sink);
   void body_byte(char byte, CallSink* sink);
   void key_byte(char byte, CallSink* sink);
+  void expect_value();
+  void value_open_byte(char byte, CallSink* sink);
+  void type_byte(char byte, CallSink* sink);
   void begin_value(CallSink* sink);
   void cdata_byte(char byte, CallSink* sink);
   MarkerScan& value_end() { return in_cdata_ ? cdata_end_ : value_end_; }
@@ -73,11 +96,14 @@ class XmlCalls : public MarkedCalls {
   ExpectScan expected_;
   MarkerScan name_end_;
   MarkerScan key_end_;
+  MarkerScan type_end_;
   MarkerScan value_end_;
   MarkerScan cdata_end_;
   State state_ = State::kCalls;
   std::string name_;
+  std::optional<CallObject> object_;
   std::string key_;
+  std::string type_;
   std::string value_;
   std::string value_start_;  // what may begin with <![CDATA[
   bool in_cdata_ = false;

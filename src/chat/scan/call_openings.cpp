@@ -43,7 +43,7 @@ std::vector<std::string> call_markers(std::string_view tool_parser) {
       {{"hermes", "qwen", "granite4", "ernie45", "generic", "qwen3_coder", "qwen3_xml", "mimo",
         "step3p5", "glm45", "glm47", "poolside_v1", "ling3"},
        {"<tool_call>"}},
-      {{"hunyuan_a13b", "jamba", "hy_v3"}, {"<tool_calls>"}},
+      {{"hunyuan_a13b", "jamba", "hy_v3", "hy_v4"}, {"<tool_calls>"}},
       {{"kimi_k2"}, {"<|tool_calls_section_begin|>"}},
       {{"mistral"}, {"[TOOL_CALLS]"}},
       {{"deepseek_v3", "deepseek_v31"}, {"<｜tool▁calls▁begin｜>"}},

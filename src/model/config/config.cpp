@@ -209,11 +209,13 @@ Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
   const Json list = value->is_array() ? *value : Json::array({*value});
   out->clear();
   for (const Json& id : list) {
-    if (!id.is_number_integer()) {
+    if (id.is_null()) continue;
+    // 2.0 is the number that some tools write for 2.
+    const double number = id.is_number() ? id.get<double>() : 0.5;
+    if (number != std::floor(number)) {
       return fields.wrong("eos_token_id", "a token id or a list of token ids");
     }
-    const auto wide = id.get<int64_t>();
-    out->push_back(wide >= 0 && wide <= INT32_MAX ? static_cast<int32_t>(wide) : -1);
+    out->push_back(number >= 0 && number <= INT32_MAX ? static_cast<int32_t>(number) : -1);
   }
   return {};
 }

@@ -132,6 +132,15 @@ inline const std::vector<CallSample>& call_samples() {
        "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n<ifm|tool_call>now</ifm|tool_call>\n"
        "</ifm|tool_calls>",
        {"<ifm|tool_calls>", "</ifm|tool_calls>"}},
+      {"k2_horizon",
+       "Hm.<ifm|tool_calls>\n<ifm|tool_call>" + object + "</ifm|tool_call>\n</ifm|tool_calls>",
+       {"<ifm|tool_calls>", "</ifm|tool_calls>"}},
+      {"hy_v4",
+       "Hm.<tool_calls:6124c78e>\n<tool_call:6124c78e>get_weather<arg_key:6124c78e>city"
+       "</arg_key:6124c78e><arg_value:6124c78e>Pa\"ris</arg_value:6124c78e>"
+       "</tool_call:6124c78e>\n<tool_call:6124c78e>now</tool_call:6124c78e>\n"
+       "</tool_calls:6124c78e>",
+       {"<tool_calls:6124c78e>", "</tool_calls:6124c78e>"}},
       {"minicpm5",
        "Hm.<function name=\"get_weather\"><param name=\"city\"><![CDATA[Pa\"r</param>is]]></param>"
        "<param name=\"days\">3</param></function>\n<function name=\"now\"></function>",

@@ -101,6 +101,76 @@ TEST(XmlCalls, K2Horizon) {
       });
 }
 
+// "tool_call_format" of the template's arguments.
+TEST(XmlCalls, K2HorizonTyped) {
+  const auto parameter = [](const std::string& key, const std::string& type,
+                            const std::string& value) {
+    return "<ifm|arg_key>" + key + "</ifm|arg_key>\n<ifm|arg_type>" + type +
+           "</ifm|arg_type>\n<ifm|arg_value>" + value + "</ifm|arg_value>\n";
+  };
+  const auto call = [](const std::string& name, const std::string& parameters) {
+    return "<ifm|tool_calls>\n<ifm|tool_call>" + name + "\n" + parameters +
+           "</ifm|tool_call>\n</ifm|tool_calls>";
+  };
+  check_cases(
+      options_of("k2_horizon"),
+      {
+          {"types of what nobody declares",
+           call("f", parameter("a", "string", "007") + parameter("b", "integer", "2") +
+                         parameter("c", "boolean", "true") + parameter("d", "array", "[1, \"x\"]") +
+                         parameter("e", "any", "text")),
+           {"", "", {{"f", R"({"a": "007", "b": 2, "c": true, "d": [1,"x"], "e": "text"})"}}}},
+          {"what is declared goes before it",
+           call("get_weather",
+                parameter("city", "integer", "75") + parameter("days", "string", "3")),
+           {"", "", {{"get_weather", R"({"city": "75", "days": 3})"}}}},
+          {"cut off in a type",
+           "<ifm|tool_calls><ifm|tool_call>f<ifm|arg_key>a</ifm|arg_key><ifm|arg_type>str",
+           {"", "", {{"f", "{}"}}}},
+      });
+}
+
+TEST(XmlCalls, K2HorizonObjects) {
+  check_cases(options_of("k2_horizon"),
+              {
+                  {"two calls",
+                   "Hm.<ifm|tool_calls>\n<ifm|tool_call>{\"name\": \"get_weather\", \"arguments\": "
+                   "{\"city\": \"Paris\"}}</ifm|tool_call>\n<ifm|tool_call>\n{\"name\": \"now\", "
+                   "\"arguments\": {}}\n</ifm|tool_call>\n</ifm|tool_calls>",
+                   {"", "Hm.", {{"get_weather", R"({"city": "Paris"})"}, {"now", "{}"}}}},
+                  {"the end of a call is missing",
+                   "<ifm|tool_calls><ifm|tool_call>{\"name\": \"now\", \"arguments\": {}}"
+                   "</ifm|tool_calls>",
+                   {"", "", {{"now", "{}"}}}},
+                  {"cut off",
+                   "<ifm|tool_calls><ifm|tool_call>{\"name\": \"now\", \"arguments\": {\"a\": [\"x",
+                   {"", "", {{"now", R"({"a": ["x"]})"}}}},
+              });
+}
+
+TEST(XmlCalls, Hunyuan4) {
+  ChatParserOptions options = options_of("hy_v4", "hy_v4");
+  check_cases(
+      options,
+      {
+          {"with the suffix of a checkpoint",
+           "<think:6124c78e>a</think:6124c78e>Hm.<tool_calls:6124c78e>\n<tool_call:6124c78e>"
+           "get_weather<arg_key:6124c78e>city</arg_key:6124c78e><arg_value:6124c78e>Paris"
+           "</arg_value:6124c78e></tool_call:6124c78e>\n<tool_call:6124c78e>now"
+           "</tool_call:6124c78e>\n</tool_calls:6124c78e>",
+           {"a", "Hm.", {{"get_weather", R"({"city": "Paris"})"}, {"now", "{}"}}}},
+          {"without",
+           "<tool_calls><tool_call>get_weather<arg_key>days</arg_key><arg_value>3</arg_value>"
+           "</tool_call></tool_calls>",
+           {"", "", {{"get_weather", R"({"days": 3})"}}}},
+          {"a call ends the thought",
+           "<think:x>a<tool_calls:x><tool_call:x>now</tool_call:x></tool_calls:x>",
+           {"a", "", {{"now", "{}"}}}},
+      });
+  EXPECT_TRUE(opens_reasoning("hy_v4", "Hi<think:6124c78e>\n"));
+  EXPECT_FALSE(opens_reasoning("hy_v4", "Hi</think:6124c78e>"));
+}
+
 TEST(XmlCalls, InvokeElements) {
   check_cases(options_of("minimax_m2"),
               {{"two calls in a section",

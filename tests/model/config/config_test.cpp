@@ -108,6 +108,10 @@ TEST(Config, OptionalFieldsAndOtherNames) {
       parse(json, "auto", {{"eos_token_id", {1000, 6, -1, 4294967295}}}).value().eos_token_ids,
       std::vector<int32_t>{6})
       << "ids outside the vocabulary end nothing";
+  EXPECT_EQ(parse(json, "auto", {{"eos_token_id", {7.0, nullptr}}}).value().eos_token_ids,
+            std::vector<int32_t>{7})
+      << "as some tools write ids";
+  EXPECT_FALSE(parse(json, "auto", {{"eos_token_id", 7.5}}).ok());
   EXPECT_EQ(parse(json, "bfloat16").value().dtype, DType::kBF16);
   for (const char* name : {"auto", "half", "float", "torch.float16"}) {
     json["dtype"] = name;

@@ -59,10 +59,13 @@ Status read_eos(const Source& source, GenerationConfig& config) {
   if (json == nullptr) return {};
   std::vector<int32_t> ids;
   for (const Json& id : json->is_array() ? *json : Json::array({*json})) {
-    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() > INT32_MAX) {
+    if (id.is_null()) continue;
+    // 2.0 is the number that some tools write for 2.
+    const double number = id.is_number() ? id.get<double>() : 0.5;
+    if (number != std::floor(number) || number < 0 || number > INT32_MAX) {
       return source.wrong("eos_token_id", "a token id or an array of them");
     }
-    ids.push_back(id.get<int32_t>());
+    ids.push_back(static_cast<int32_t>(number));
   }
   config.eos_token_ids = std::move(ids);
   return {};

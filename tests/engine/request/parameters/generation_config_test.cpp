@@ -84,6 +84,17 @@ TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {
   EXPECT_EQ(loaded.value().eos_token_ids, (std::vector<int32_t>{3, 4}));
 }
 
+TEST_F(GenerationConfigTest, TakesIdsAsSomeToolsWriteThem) {
+  const test::ScratchFolder folder;
+  const auto ids_of = [&](const char* text) {
+    return load_generation_config(config_in(folder, text), folder.path())
+        .value()
+        .eos_token_ids.value();
+  };
+  EXPECT_EQ(ids_of(R"({"eos_token_id": 2.0})"), (std::vector<int32_t>{2}));
+  EXPECT_EQ(ids_of(R"({"eos_token_id": [1, null]})"), (std::vector<int32_t>{1}));
+}
+
 TEST_F(GenerationConfigTest, MayBeMissingUnlessNamed) {
   EngineConfig config;
   config.model = "/nonexistent";
