@@ -86,6 +86,12 @@ struct StartPhase {
 };
 
 // What the start-up decided, for banners and `foretoken inspect`.
+// A text that a model wants before those that it embeds, by what they are for.
+struct EmbeddingPrompt {
+  std::string name;  // "query"
+  std::string text;  // "query: "
+};
+
 struct EngineInfo {
   std::string device;
   std::string architecture;
@@ -106,6 +112,8 @@ struct EngineInfo {
   int max_position_embeddings = 0;  // as the model was trained
   std::string bos_token;            // texts; empty: the model names none
   std::string eos_token;
+  std::vector<EmbeddingPrompt> embedding_prompts;  // in the order of the model's file
+  std::string embedding_prompt;  // the name of the one that goes without saying; empty: none
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;

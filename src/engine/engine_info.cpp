@@ -10,6 +10,8 @@
 namespace foretoken {
 
 void EngineImpl::fill_text_info() {
+  info_.embedding_prompts = texts_.embedding_prompts().all;
+  info_.embedding_prompt = texts_.embedding_prompts().usual;
   const Tokenizer* tokenizer = texts_.tokenizer();
   if (tokenizer == nullptr) return;
   const auto text_of = [tokenizer](std::optional<int32_t> id) {

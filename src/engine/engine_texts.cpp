@@ -24,6 +24,7 @@ Result<EngineTexts> EngineTexts::load(const EngineConfig& config, const ModelFil
                         (is_dummy(config.load_format) && !has_model_text(target, "tokenizer.json"));
   if (optional) return texts;
   FT_ASSIGN_OR_RETURN(texts.tokenizer_, load_hf_tokenizer(target));
+  texts.embedding_prompts_ = load_embedding_prompts(target);
   Result<ChatTemplate> chat = ChatTemplate::load(target, config.chat_template);
   if (chat.ok()) {
     texts.chat_template_.emplace(std::move(chat).value());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/request/parameters/embedding_prompts.h"
 #include "gguf/model_files.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -24,6 +25,7 @@ class EngineTexts {
 
   // Null: --skip-tokenizer-init, or made-up weights without a tokenizer beside them.
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+  const EmbeddingPrompts& embedding_prompts() const { return embedding_prompts_; }
 
   Status render_chat(const std::string& messages_json, const std::string& arguments_json,
                      std::string* prompt, std::vector<std::string>* warnings) const;
@@ -34,6 +36,7 @@ class EngineTexts {
 
  private:
   std::unique_ptr<Tokenizer> tokenizer_;
+  EmbeddingPrompts embedding_prompts_;
   std::optional<ChatTemplate> chat_template_;
   Status chat_template_fault_;  // why the model's own is not there; ok: it has none
 };

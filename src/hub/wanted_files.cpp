@@ -30,10 +30,16 @@ bool ends_with(const std::string& text, const std::string& end) {
 }
 
 bool is_text_file(const std::string& name) {
-  static const std::set<std::string> names = {
-      "config.json",          "generation_config.json", "special_tokens_map.json",
-      "added_tokens.json",    "chat_template.jinja",    "chat_template.json",
-      "quantize_config.json", "quant_config.json",      "hf_quant_config.json"};
+  static const std::set<std::string> names = {"config.json",
+                                              "generation_config.json",
+                                              "special_tokens_map.json",
+                                              "added_tokens.json",
+                                              "chat_template.jinja",
+                                              "chat_template.json",
+                                              "quantize_config.json",
+                                              "quant_config.json",
+                                              "hf_quant_config.json",
+                                              "config_sentence_transformers.json"};
   return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
                                    name.find('/') == std::string::npos);
 }

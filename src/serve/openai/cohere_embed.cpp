@@ -61,8 +61,8 @@ Result<CohereEmbedRequest> parse_cohere_embed(const json& body, const OpenAiDefa
   for (const char* name : {"model", "priority"}) {
     if (const json* value = fields.raw(name); value != nullptr) embedding[name] = *value;
   }
-  // What the texts are for, which one kind of embeddings serves.
-  fields.ignore({"input_type"});
+  const json* type = fields.raw("input_type");
+  if (type != nullptr && !defaults.embedding_prompts.empty()) embedding["input_type"] = *type;
   fields.refuse({{"images", "only texts are embedded here; give 'texts'"}});
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
@@ -78,7 +78,7 @@ Status shorten_texts(const Engine& engine, CohereEmbedRequest* request) {
   FT_RETURN_IF_ERROR(engine.encode("", true, &special));
   const int room = engine.info().max_model_len - static_cast<int>(special.size());
   const int most = *request->max_tokens > 0 ? std::min(*request->max_tokens, room) : room;
-  return shorten_texts(engine, request->texts, most, request->embeddings.requests.data());
+  return shorten_texts(engine, request->embeddings.requests, most);
 }
 
 std::string CohereEmbedFormat::whole(const std::vector<const OutputSum*>& sums) {

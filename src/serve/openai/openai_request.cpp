@@ -13,6 +13,7 @@
 #include "serve/fields/sampling_fields.h"
 #include "serve/fields/schema_notes.h"
 #include "serve/fields/structured_fields.h"
+#include "serve/openai/embedding_prompt.h"
 #include "serve/openai/foreign_chat.h"
 #include "serve/openai/foreign_fields.h"
 #include "serve/openai/served_adapters.h"
@@ -321,6 +322,7 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
   if (fields.has("messages")) {
     if (fields.has("input")) fields.fail("give 'input' or 'messages', not both");
     fields.ignore({"input"});
+    fields.pass_over({"prompt_name", "input_type"});
     shared.add_special_tokens = false;
     read_messages(fields, request);
     read_template_arguments(fields, defaults, request);
@@ -329,9 +331,11 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
     return;
   }
   fields.ignore({"input", "messages"});
+  const std::string prompt = read_embedding_prompt(fields, defaults);
   read_template_arguments(fields, defaults, request);
   read_end(fields, &shared);
   read_prompts(fields, body, "input", shared, &request->requests);
+  put_before_texts(fields, prompt, &request->requests);
 }
 
 // Cuts the lengths of outputs to what the model's makers or its server allow, as vLLM does.
@@ -400,6 +404,8 @@ OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& 
   defaults.sampling = engine.default_sampling_params();
   defaults.max_model_len = info.max_model_len;
   defaults.embedding_size = info.hidden_size;
+  defaults.embedding_prompts = info.embedding_prompts;
+  defaults.embedding_prompt = info.embedding_prompt;
   defaults.max_new_tokens = info.max_new_tokens;
   defaults.model_names = std::move(model_names);
   defaults.adapters = [&engine] {

@@ -42,9 +42,11 @@ inline constexpr const char* kAnyModel = "*";
 // What a body leaves open: the settings, and what the engine knows.
 struct OpenAiDefaults : AnswerSettings {
   SamplingParams sampling;
-  int max_model_len = 0;   // max_tokens of a chat that names none
-  int embedding_size = 0;  // 0: not known
-  int max_new_tokens = 0;  // max_tokens of every request, at most; 0: any number
+  int max_model_len = 0;                           // max_tokens of a chat that names none
+  int embedding_size = 0;                          // 0: not known
+  std::vector<EmbeddingPrompt> embedding_prompts;  // of the model
+  std::string embedding_prompt;  // the name of the one of requests that name none; or empty
+  int max_new_tokens = 0;        // max_tokens of every request, at most; 0: any number
   // Names that "model" may have; empty: any.
   std::vector<std::string> model_names;
   // Names of the engine's adapters, which "model" may have too, and the one of requests that name

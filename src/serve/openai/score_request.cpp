@@ -100,25 +100,25 @@ Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>
   return {};
 }
 
-Status shorten_texts(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
-                     Request* requests) {
+Status shorten_texts(const Engine& engine, std::span<Request> requests, int max_tokens) {
   const auto most = static_cast<size_t>(max_tokens);
-  for (size_t i = 0; most > 0 && i < texts.size(); ++i) {
+  if (most == 0) return {};
+  for (Request& request : requests) {
+    const std::string text = request.prompt;
     std::vector<int32_t> ids;
-    FT_RETURN_IF_ERROR(engine.encode(texts[i], false, &ids));
+    FT_RETURN_IF_ERROR(engine.encode(text, false, &ids));
     if (ids.size() <= most) continue;
     ids.resize(most);
-    FT_ASSIGN_OR_RETURN(requests[i].prompt, beginning(engine, texts[i], ids));
+    FT_ASSIGN_OR_RETURN(request.prompt, beginning(engine, text, ids));
   }
   return {};
 }
 
 Status shorten_texts(const Engine& engine, ScoreRequest* request) {
-  Request* requests = request->embeddings.requests.data();
-  FT_RETURN_IF_ERROR(
-      shorten_texts(engine, request->first, request->max_tokens_per_query, requests));
-  return shorten_texts(engine, request->second, request->max_tokens_per_doc,
-                       requests + request->first.size());
+  const std::span<Request> all = request->embeddings.requests;
+  const size_t first = request->first.size();
+  FT_RETURN_IF_ERROR(shorten_texts(engine, all.first(first), request->max_tokens_per_query));
+  return shorten_texts(engine, all.subspan(first), request->max_tokens_per_doc);
 }
 
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {

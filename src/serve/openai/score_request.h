@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,7 @@ Status shorten_texts(const Engine& engine, ScoreRequest* request);
 // {"content": [{"type": "text", "text"}]}. An empty text, and a missing field, is an error.
 Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts);
 
-// Leaves the first `max_tokens` tokens, unless that is 0, of each text to its request, which begin
-// at `requests`.
-Status shorten_texts(const Engine& engine, const std::vector<std::string>& texts, int max_tokens,
-                     Request* requests);
+// Leaves the first `max_tokens` tokens, unless that is 0, of the text of each request.
+Status shorten_texts(const Engine& engine, std::span<Request> requests, int max_tokens);
 
 }  // namespace foretoken

@@ -35,6 +35,20 @@ TEST(CohereEmbed, InputsAreTextsToo) {
   EXPECT_EQ(parsed_embed({{"inputs", inputs}}).texts, (std::vector<std::string>{"a"}));
 }
 
+TEST(CohereEmbed, WhatTextsAreForIsAPromptOfTheModel) {
+  OpenAiDefaults defaults;
+  const json body = {{"texts", {"a"}}, {"input_type", "search_query"}};
+  const auto plain = parse_cohere_embed(body, defaults);
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_EQ(plain.value().embeddings.requests[0].prompt, "a");
+  EXPECT_TRUE(plain.value().embeddings.warnings.empty());
+  defaults.embedding_prompts = {{"query", "Q: "}};
+  const auto prompted = parse_cohere_embed(body, defaults);
+  ASSERT_TRUE(prompted.ok()) << prompted.status().message();
+  EXPECT_EQ(prompted.value().embeddings.requests[0].prompt, "Q: a");
+  EXPECT_EQ(prompted.value().texts, (std::vector<std::string>{"a"}));
+}
+
 TEST(CohereEmbed, TruncationHasASide) {
   EXPECT_FALSE(parsed_embed({{"texts", {"a"}}, {"truncate", "NONE"}}).max_tokens.has_value());
   const CohereEmbedRequest start = parsed_embed({{"texts", {"a"}}, {"truncate", "START"}});

@@ -1,0 +1,102 @@
+#include "serve/openai/embedding_prompt.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/text/ascii_text.h"
+#include "serve/fields/request_warnings.h"
+
+namespace foretoken {
+namespace {
+
+using Prompts = std::vector<EmbeddingPrompt>;
+
+// What texts are for, in the words of clients and in those of models.
+struct Purpose {
+  std::vector<std::string_view> types;
+  std::vector<std::string_view> names;
+};
+
+const std::vector<Purpose>& purposes() {
+  static const std::vector<Purpose> all = {
+      {{"query", "search_query", "question"},
+       {"query", "search_query", "retrieval-query", "retrieval.query", "s2p_query",
+        "web_search_query"}},
+      {{"document", "passage", "search_document"},
+       {"document", "passage", "search_document", "retrieval-document", "retrieval.passage",
+        "corpus"}},
+      {{"classification"}, {"classification"}},
+      {{"clustering"}, {"clustering", "separation"}},
+  };
+  return all;
+}
+
+const EmbeddingPrompt* find_prompt(const Prompts& prompts, std::string_view name) {
+  for (const EmbeddingPrompt& prompt : prompts) {
+    if (prompt.name == name) return &prompt;
+  }
+  for (const EmbeddingPrompt& prompt : prompts) {
+    if (lower_case(prompt.name) == lower_case(name)) return &prompt;
+  }
+  return nullptr;
+}
+
+const EmbeddingPrompt* prompt_for(const Prompts& prompts, const std::string& type) {
+  if (const EmbeddingPrompt* same = find_prompt(prompts, type)) return same;
+  for (const Purpose& purpose : purposes()) {
+    if (std::ranges::count(purpose.types, lower_case(type)) == 0) continue;
+    for (const std::string_view name : purpose.names) {
+      if (const EmbeddingPrompt* found = find_prompt(prompts, name)) return found;
+    }
+  }
+  return nullptr;
+}
+
+std::string listed_names(const Prompts& prompts) {
+  std::string list;
+  for (const EmbeddingPrompt& prompt : prompts) {
+    list += (list.empty() ? "'" : ", '") + prompt.name + "'";
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string read_embedding_prompt(JsonFields& fields, const OpenAiDefaults& defaults) {
+  const Prompts& prompts = defaults.embedding_prompts;
+  if (prompts.empty()) {
+    fields.pass_over({"prompt_name", "input_type"});
+    return {};
+  }
+  std::string name;
+  std::string type;
+  fields.read("prompt_name", &name);
+  fields.read("input_type", &type);
+  const EmbeddingPrompt* prompt = nullptr;
+  if (!name.empty()) {
+    prompt = find_prompt(prompts, name);
+    if (prompt == nullptr) {
+      fields.fail("'prompt_name': the model has no prompt '" + shown_name(name) + "'; it has " +
+                  listed_names(prompts));
+    }
+  } else if (!type.empty()) {
+    prompt = prompt_for(prompts, type);
+  }
+  if (prompt == nullptr) prompt = find_prompt(prompts, defaults.embedding_prompt);
+  return prompt == nullptr ? std::string() : prompt->text;
+}
+
+void put_before_texts(JsonFields& fields, const std::string& prompt,
+                      std::vector<Request>* requests) {
+  if (prompt.empty()) return;
+  for (Request& request : *requests) {
+    if (request.prompt_token_ids.empty()) {
+      request.prompt.insert(0, prompt);
+    } else if (fields.has("prompt_name")) {
+      fields.fail("'prompt_name' names a text that goes before texts; give 'input' as text");
+    }
+  }
+}
+
+}  // namespace foretoken

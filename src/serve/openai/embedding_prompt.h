@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "serve/fields/json_fields.h"
+#include "serve/openai/openai_request.h"
+
+namespace foretoken {
+
+// The text that goes before those of a body of /v1/embeddings: the model's own prompt that
+// "prompt_name" names, or the one of what the texts are for, as "input_type" says (Cohere's,
+// Voyage's and NIM's words), or else the model's usual one. A name that the model has not is an
+// error of the fields; of a model without prompts both fields have no effect.
+std::string read_embedding_prompt(JsonFields& fields, const OpenAiDefaults& defaults);
+
+// Puts it before the texts of the requests. Token ids hold all that is embedded: they are an error
+// of the fields where the body names a prompt.
+void put_before_texts(JsonFields& fields, const std::string& prompt,
+                      std::vector<Request>* requests);
+
+}  // namespace foretoken

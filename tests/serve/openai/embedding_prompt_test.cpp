@@ -1,0 +1,75 @@
+#include "serve/openai/embedding_prompt.h"
+
+#include <gtest/gtest.h>
+
+namespace foretoken {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+OpenAiDefaults with_prompts(std::vector<EmbeddingPrompt> prompts, std::string usual = "") {
+  OpenAiDefaults defaults;
+  defaults.embedding_prompts = std::move(prompts);
+  defaults.embedding_prompt = std::move(usual);
+  return defaults;
+}
+
+Result<OpenAiRequest> parse(const std::string& body, const OpenAiDefaults& defaults) {
+  return parse_openai_request(OpenAiKind::kEmbedding, json::parse(body), defaults);
+}
+
+std::string prompt_of(const std::string& body, const OpenAiDefaults& defaults) {
+  const Result<OpenAiRequest> request = parse(body, defaults);
+  if (!request.ok()) return "error: " + request.status().message();
+  return request.value().requests.front().prompt;
+}
+
+TEST(EmbeddingPrompt, GoesBeforeTheTexts) {
+  const OpenAiDefaults defaults = with_prompts({{"query", "Q: "}, {"Retrieval-document", "D: "}});
+  EXPECT_EQ(prompt_of(R"({"input": "a", "prompt_name": "query"})", defaults), "Q: a");
+  EXPECT_EQ(prompt_of(R"({"input": "a", "prompt_name": "Query"})", defaults), "Q: a");
+  EXPECT_EQ(prompt_of(R"({"input": "a"})", defaults), "a");
+  EXPECT_EQ(prompt_of(R"({"input": "a", "prompt_name": "none"})", defaults),
+            "error: 'prompt_name': the model has no prompt 'none'; it has 'query', "
+            "'Retrieval-document'");
+  const auto both = parse(R"({"input": ["a", "b"], "prompt_name": "query"})", defaults);
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both.value().requests[1].prompt, "Q: b");
+}
+
+TEST(EmbeddingPrompt, IsTheOneOfWhatTheTextsAreFor) {
+  const OpenAiDefaults defaults =
+      with_prompts({{"query", "Q: "}, {"Retrieval-document", "D: "}, {"Clustering", "C: "}});
+  const auto of_type = [&](const std::string& type) {
+    return prompt_of(R"({"input": "a", "input_type": ")" + type + "\"}", defaults);
+  };
+  for (const char* type : {"query", "search_query", "SEARCH_QUERY"}) {
+    EXPECT_EQ(of_type(type), "Q: a") << type;
+  }
+  for (const char* type : {"document", "passage", "search_document"}) {
+    EXPECT_EQ(of_type(type), "D: a") << type;
+  }
+  EXPECT_EQ(of_type("clustering"), "C: a");
+  EXPECT_EQ(of_type("classification"), "a");
+}
+
+TEST(EmbeddingPrompt, TheUsualOneIsOfRequestsThatNameNone) {
+  const OpenAiDefaults defaults = with_prompts({{"query", "Q: "}, {"document", ""}}, "query");
+  EXPECT_EQ(prompt_of(R"({"input": "a"})", defaults), "Q: a");
+  EXPECT_EQ(prompt_of(R"({"input": "a", "input_type": "document"})", defaults), "a");
+  const auto ids = parse(R"({"input": [1, 2]})", defaults);
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(ids.value().requests.front().prompt, "");
+  EXPECT_EQ(ids.value().requests.front().prompt_token_ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_FALSE(parse(R"({"input": [1, 2], "prompt_name": "query"})", defaults).ok());
+}
+
+TEST(EmbeddingPrompt, OfAModelWithoutPromptsIsToldOf) {
+  const auto request = parse(R"({"input": "a", "input_type": "query"})", {});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  ASSERT_EQ(request.value().warnings.size(), 1u);
+  EXPECT_NE(request.value().warnings.front().find("'input_type'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace foretoken
