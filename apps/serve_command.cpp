@@ -1,6 +1,7 @@
 #include <malloc.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -107,6 +108,18 @@ class RunningServer {
   std::unique_ptr<http::Server> server_;
 };
 
+// Balancers that know the engines by their ports have those of this host alone.
+void keep_to_this_host(ParallelConfig& parallel) {
+  if (parallel.data_parallel_size_local >= 0 || parallel.nnodes > 1) {
+    parallel.data_parallel_hybrid_lb = true;
+  }
+}
+
+int num_engines_here(const ParallelConfig& parallel) {
+  return parallel.data_parallel_size_local >= 0 ? parallel.data_parallel_size_local
+                                                : parallel.data_parallel_size;
+}
+
 Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   std::vector<std::string> warnings;
   FT_RETURN_IF_ERROR(apply_vllm_variables(vllm_variables(), &options.engine.config, &options.http,
@@ -115,8 +128,10 @@ Result<std::unique_ptr<RunningServer>> start_server(ServeOptions& options) {
   if (options.engine.log_format == "json") use_json_logs();
   for (const std::string& warning : warnings) FT_LOG(warn, "{}", warning);
   options.engine.config.measure_when_idle = true;
+  if (options.port_per_engine) keep_to_this_host(options.engine.config.parallel);
   FT_ASSIGN_OR_RETURN(const EngineConfig config, options.engine.resolve());
   FT_ASSIGN_OR_RETURN(const ParallelConfig parallel, with_hosts(config.parallel));
+  if (options.port_per_engine) options.http.num_ports = std::max(num_engines_here(parallel), 1);
   FT_RETURN_IF_ERROR(options.finish(config));
   options.serve.runtime_adapters = allows_runtime_adapters(vllm_variables());
   // A port in use is known before a large model is loaded.

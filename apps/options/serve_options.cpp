@@ -26,6 +26,12 @@ void add_address_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->check(within(0, 65535));
+  app.add_flag(
+         "--data-parallel-multi-port-external-lb,!--no-data-parallel-multi-port-external-lb",
+         options.port_per_engine,
+         "A port for each data parallel engine of this host, from --port on: what comes to it "
+         "goes to that engine")
+      ->group(group);
   app.add_option("--uds", http.uds, "Unix socket to listen on instead of host and port")
       ->group(group)
       ->type_name(kFileType);

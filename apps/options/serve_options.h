@@ -29,6 +29,7 @@ struct ServeOptions {
   bool log_requests = false;
   bool access_log = true;
   bool ssl_refresh = false;
+  bool port_per_engine = false;
   double shutdown_timeout = 30;
   int sse_keep_alive = 0;  // seconds
   std::string otlp_traces_endpoint;

@@ -15,8 +15,8 @@ constexpr const char* kOneByOne =
     "positions go to the ranks of --decode-context-parallel-size one by one; leave it out, or at 1";
 constexpr const char* kOneProcess =
     "one process runs all data parallel engines of a host; use --data-parallel-size";
-constexpr const char* kOneServer =
-    "a process has one server; start one for each engine, with --data-parallel-rank and --port";
+constexpr const char* kNoSupervisor =
+    "one process runs all engines of a host; /health of each of its ports tells of them all";
 constexpr const char* kExpertsStay =
     "experts keep to their ranks, in order, and need no exchange of their own; leave it out";
 constexpr const char* kNoImages = "prompts are texts or token ids";
@@ -184,11 +184,11 @@ constexpr VllmName kTable[] = {
     {"data_parallel_backend", kValue, "mp", kRefused, kOneProcess},
     {"data_parallel_hybrid_lb", kFlag, "false", kRefused, kOneProcess, kPython},
     {"data_parallel_external_lb", kFlag, "false", kRefused, kOneProcess, kPython},
-    {"data_parallel_multi_port_external_lb", kFlag, "false", kRefused, kOneServer},
-    {"data_parallel_supervisor_port", kValue, "", kRefused, kOneServer},
-    {"dp_supervisor_probe_interval_s", kValue, "", kWarned, kOneServer},
-    {"dp_supervisor_probe_timeout_s", kValue, "", kWarned, kOneServer},
-    {"dp_supervisor_probe_failure_threshold", kValue, "", kWarned, kOneServer},
+    {"data_parallel_multi_port_external_lb", kFlag, "false", kRefused, kOneProcess, kPython},
+    {"data_parallel_supervisor_port", kValue, "", kWarned, kNoSupervisor},
+    {"dp_supervisor_probe_interval_s", kValue, "", kWarned, kNoSupervisor},
+    {"dp_supervisor_probe_timeout_s", kValue, "", kWarned, kNoSupervisor},
+    {"dp_supervisor_probe_failure_threshold", kValue, "", kWarned, kNoSupervisor},
     {"prefill_context_parallel_size", kValue, "1", kRefused, kNoContextRanks},
     {"cp_kv_cache_interleave_size", kValue, "1", kRefused, kOneByOne},
     {"dcp_kv_cache_interleave_size", kValue, "1", kRefused, kOneByOne},

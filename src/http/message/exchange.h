@@ -18,8 +18,9 @@ struct Request {
   Headers query;       // decoded, in order
   Headers headers;     // in order, as the client wrote them
   std::string body;
-  std::string id;      // X-Request-Id of the client, or one made here
-  std::string client;  // its address, for logs
+  std::string id;        // X-Request-Id of the client, or one made here
+  std::string client;    // its address, for logs
+  int port_number = -1;  // of the server's ports the one that it came to, from 0; -1: there is one
   std::chrono::steady_clock::time_point received;
   // What the pattern of its route left open ("/v1/responses/{id}"), in order.
   std::vector<std::string> path_values;

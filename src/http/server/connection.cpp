@@ -31,13 +31,13 @@ constexpr int kClientGone = 499;
 }  // namespace
 
 Connection::Connection(std::shared_ptr<ServerState> state, EventLoop& loop,
-                       std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client,
+                       std::shared_ptr<const ExchangeHost> host, Stream stream, Peer peer,
                        bool surplus)
     : state_(std::move(state)),
       loop_(loop),
       host_(std::move(host)),
       stream_(std::move(stream)),
-      client_(std::move(client)),
+      peer_(std::move(peer)),
       surplus_(surplus),
       timer_(loop.context()) {
   loop_.connections().insert(this);
@@ -56,7 +56,7 @@ void Connection::start() {
         try {
           if (failure) std::rethrow_exception(failure);
         } catch (const std::exception& error) {
-          FT_LOG(error, "http: a connection from {} failed: {}", self->client_, error.what());
+          FT_LOG(error, "http: a connection from {} failed: {}", self->peer_.client, error.what());
         }
         self->end_exchange();
         self->stream_.close();
@@ -125,7 +125,8 @@ awaitable<bool> Connection::serve_request() {
   const ServerConfig& config = state_->config;
   RequestParser parser({config.max_header_bytes, config.max_header_count, config.max_body_bytes});
   request_ = Request();
-  request_.client = client_;
+  request_.client = peer_.client;
+  request_.port_number = peer_.port_number;
   request_.received = Clock::now();
   pattern_ = {};
   refusal_.reset();
@@ -347,7 +348,7 @@ void Connection::note(int status) {
   if (!state_->config.access_log) return;
   const Request& request = exchange_->request();
   AccessRecord record;
-  record.client = client_;
+  record.client = peer_.client;
   record.id = request.id;
   record.method = request.method;
   record.target = head_.target;

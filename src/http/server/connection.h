@@ -25,8 +25,14 @@ namespace foretoken::http {
 // what is pending. A surplus one is told to come later, in answer to its first request.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
+  // Whose it is, as in Request.
+  struct Peer {
+    std::string client;
+    int port_number = -1;
+  };
+
   Connection(std::shared_ptr<ServerState> state, EventLoop& loop,
-             std::shared_ptr<const ExchangeHost> host, Stream stream, std::string client,
+             std::shared_ptr<const ExchangeHost> host, Stream stream, Peer peer,
              bool surplus = false);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -87,7 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   EventLoop& loop_;
   const std::shared_ptr<const ExchangeHost> host_;
   Stream stream_;
-  const std::string client_;
+  const Peer peer_;
   const bool surplus_;
   boost::asio::steady_timer timer_;
   bool changed_ = false;

@@ -150,28 +150,25 @@ Status Listener::listen_unix(const std::string& path, unsigned mode) {
   return {};
 }
 
-Result<std::vector<std::unique_ptr<Listener>>> Listener::open_all(const ServerConfig& config,
-                                                                  asio::io_context& context) {
+Result<std::vector<std::unique_ptr<Listener>>> Listener::open_port(const std::string& given,
+                                                                   uint16_t first,
+                                                                   asio::io_context& context) {
   std::vector<std::unique_ptr<Listener>> listeners;
   const auto add = [&] {
     return listeners.emplace_back(std::unique_ptr<Listener>(new Listener(context))).get();
   };
-  if (!config.uds.empty()) {
-    FT_RETURN_IF_ERROR(add()->listen_unix(config.uds, config.uds_mode));
-    return listeners;
-  }
-  const bool everywhere = config.host.empty() || config.host == "*";
+  const bool everywhere = given.empty() || given == "*";
   if (everywhere) {
-    FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> both, resolve("::", config.port));
+    FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> both, resolve("::", first));
     if (add()->listen_tcp(both.front()).ok()) return listeners;
     // No IPv6 here, or the port is taken: the IPv4 address says which.
     listeners.clear();
   }
-  const std::string host = everywhere ? "0.0.0.0" : config.host;
-  FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints, resolve(host, config.port));
+  const std::string host = everywhere ? "0.0.0.0" : given;
+  FT_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints, resolve(host, first));
   Status failure;
   for (const Endpoint& endpoint : endpoints) {
-    const uint16_t port = listeners.empty() ? config.port : listeners.front()->port();
+    const uint16_t port = listeners.empty() ? first : listeners.front()->port();
     const Status status = add()->listen_tcp(with_port(endpoint, port));
     if (status.ok()) continue;
     // "localhost" names ::1 on machines without IPv6 too: one of several addresses is enough, but
@@ -182,6 +179,25 @@ Result<std::vector<std::unique_ptr<Listener>>> Listener::open_all(const ServerCo
     failure = status;
   }
   if (listeners.empty()) return failure;
+  return listeners;
+}
+
+Result<std::vector<std::unique_ptr<Listener>>> Listener::open_all(const ServerConfig& config,
+                                                                  asio::io_context& context) {
+  std::vector<std::unique_ptr<Listener>> listeners;
+  if (!config.uds.empty()) {
+    listeners.emplace_back(new Listener(context));
+    FT_RETURN_IF_ERROR(listeners.back()->listen_unix(config.uds, config.uds_mode));
+    return listeners;
+  }
+  for (int number = 0; number < config.num_ports; ++number) {
+    const auto port = static_cast<uint16_t>(config.port + number);
+    FT_ASSIGN_OR_RETURN(auto more, open_port(config.host, port, context));
+    for (auto& listener : more) {
+      if (config.num_ports > 1) listener->number_ = number;
+      listeners.push_back(std::move(listener));
+    }
+  }
   return listeners;
 }
 

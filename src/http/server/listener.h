@@ -34,12 +34,17 @@ class Listener {
 
   const std::string& address() const { return address_; }  // "127.0.0.1:8000", "unix:/run/x.sock"
   uint16_t port() const { return port_; }
+  int number() const { return number_; }  // as Request::port_number
 
  private:
   using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
   using Endpoint = boost::asio::generic::stream_protocol::endpoint;
   explicit Listener(boost::asio::io_context& context) : acceptor_(context), retry_(context) {}
 
+  // At one port of all addresses.
+  static Result<std::vector<std::unique_ptr<Listener>>> open_port(const std::string& host,
+                                                                  uint16_t first,
+                                                                  boost::asio::io_context& context);
   Status listen_tcp(const Endpoint& endpoint);
   Status listen_unix(const std::string& path, unsigned mode);
   void accept();
@@ -51,6 +56,7 @@ class Listener {
   std::function<void(Stream::Socket)> on_socket_;
   std::string address_;
   uint16_t port_ = 0;
+  int number_ = -1;
   std::string file_;  // of a unix socket
   uint64_t file_id_ = 0;
 };

@@ -72,8 +72,8 @@ std::optional<OwnAnswer> check_key(const ServerState& state, const Route& route,
   const ApiKeys& keys = state.config.api_keys;
   if (!route.needs_key || keys.empty() || keys.accepts(request)) return std::nullopt;
   return OwnAnswer{401,
-                   "this server needs an API key: send \"Authorization: Bearer KEY\" or "
-                   "\"x-api-key: KEY\"",
+                   "this server needs an API key: send \"Authorization: Bearer KEY\", "
+                   "\"x-api-key: KEY\" or \"api-key: KEY\"",
                    {{"WWW-Authenticate", "Bearer"}}};
 }
 

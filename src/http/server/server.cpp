@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <utility>
 
@@ -57,6 +58,15 @@ Status check_server_config(const ServerConfig& config) {
   if (config.max_header_count < 1) {
     return invalid_argument("--h11-max-header-count must be at least 1");
   }
+  if (config.num_ports > 1 && (config.port == 0 || !config.uds.empty())) {
+    return invalid_argument("a server with " + std::to_string(config.num_ports) +
+                            " ports needs the first of them: give --port");
+  }
+  if (config.num_ports < 1 || config.port + config.num_ports - 1 > UINT16_MAX) {
+    return invalid_argument("--port " + std::to_string(config.port) + ": there are not " +
+                            std::to_string(config.num_ports) +
+                            " ports from it on; give a lower one");
+  }
   if (config.max_connections < 1) return invalid_argument("the server needs a connection at least");
   if (!config.root_path.empty() && config.root_path.front() != '/') {
     return invalid_argument("--root-path " + config.root_path + " must begin with /");
@@ -87,7 +97,7 @@ class Server::Impl {
  private:
   void start_loops();
   void add_connection(EventLoop& loop, const std::shared_ptr<const ExchangeHost>& host,
-                      Stream::Socket socket);
+                      Stream::Socket socket, int port_number);
   void close_listeners();
   void notify_connections();
   std::shared_ptr<asio::ssl::context> tls();
@@ -130,8 +140,8 @@ Status Server::Impl::listen() {
           *chosen = next_loop_++ % loops_.size();
           return loops_[*chosen]->context();
         },
-        [this, chosen](Stream::Socket socket) {
-          add_connection(*loops_[*chosen], hosts_[*chosen], std::move(socket));
+        [this, chosen, number = listener->number()](Stream::Socket socket) {
+          add_connection(*loops_[*chosen], hosts_[*chosen], std::move(socket), number);
         });
   }
   start_loops();
@@ -143,7 +153,7 @@ void Server::Impl::start_loops() {
 }
 
 void Server::Impl::add_connection(EventLoop& loop, const std::shared_ptr<const ExchangeHost>& host,
-                                  Stream::Socket socket) {
+                                  Stream::Socket socket, int port_number) {
   const size_t num_open = state_->num_connections();
   const size_t most = state_->config.max_connections;
   if (num_open >= most + kMaxSurplus) {
@@ -153,9 +163,10 @@ void Server::Impl::add_connection(EventLoop& loop, const std::shared_ptr<const E
   state_->add_connection(1);
   std::string client = Stream::peer_name(socket);
   auto connection = std::make_shared<Stream>(std::move(socket), tls());
-  loop.post([state = state_, &loop, host, connection, name = std::move(client),
+  loop.post([state = state_, &loop, host, connection,
+             peer = Connection::Peer{std::move(client), port_number},
              surplus = num_open >= most]() mutable {
-    std::make_shared<Connection>(state, loop, host, std::move(*connection), std::move(name),
+    std::make_shared<Connection>(state, loop, host, std::move(*connection), std::move(peer),
                                  surplus)
         ->start();
   });

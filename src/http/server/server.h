@@ -65,6 +65,7 @@ struct ServerConfig {
   // A name or address; "": all addresses, IPv6 and IPv4. A name listens on all of its addresses.
   std::string host;
   uint16_t port = 8000;  // 0: any free one
+  int num_ports = 1;     // the server listens at `port` and those that follow it, which 0 has not
   // A unix socket instead of host and port. A file left by a dead server is replaced.
   std::string uds;
   unsigned uds_mode = 0666;

@@ -30,14 +30,15 @@ http::Headers error_headers(const ServeError& error) {
   return {{"Retry-After", std::to_string(error.retry_after)}};
 }
 
-// By vLLM's header, whose value is passed over where it is no number.
-std::optional<int> named_engine(const http::Exchange& exchange) {
-  const std::string_view text = exchange.request().header("x-data-parallel-rank");
+// A value of the header that is no number is passed over.
+std::optional<int> named_engine(const http::Request& request) {
+  const std::string_view text = request.header("x-data-parallel-rank");
   int number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number =
       !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return is_number ? std::optional<int>(number) : std::nullopt;
+  if (is_number) return number;
+  return request.port_number >= 0 ? std::optional<int>(request.port_number) : std::nullopt;
 }
 
 }  // namespace
@@ -46,6 +47,7 @@ RequestOrigin origin_of(const http::Request& request) {
   RequestOrigin origin;
   origin.received = request.received;
   origin.traceparent = request.header("traceparent");
+  origin.engine = named_engine(request);
   // Its members may come in several headers.
   for (const auto& [name, value] : request.headers) {
     if (lower_case(name) != "tracestate") continue;
@@ -83,7 +85,7 @@ void Generation::submit_all() {
   for (size_t i = 0; i < all_.size(); ++i) {
     Request request = std::move(job_.requests[i]);
     request.request_id = all_[i].engine_id;
-    if (job_.exchange != nullptr) request.data_parallel_rank = named_engine(*job_.exchange);
+    request.data_parallel_rank = job_.origin.engine;
     if (parts_.observer.on_submit) {
       const std::string number = all_.size() > 1 ? "-" + std::to_string(i) : "";
       parts_.observer.on_submit({request, job_.id + number, job_.origin});

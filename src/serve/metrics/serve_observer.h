@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace foretoken {
@@ -19,6 +20,9 @@ struct RequestOrigin {
   std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
   std::string traceparent;  // W3C's headers of the client; empty: it sent none
   std::string tracestate;
+  // The engine that it names, by vLLM's X-data-parallel-rank, or by its port where the server has
+  // one for each engine.
+  std::optional<int> engine = {};
 };
 
 // A request that is about to be given to the engine, with the engine's id.

@@ -85,6 +85,41 @@ TEST(HttpListener, NamesListenOnTheirAddresses) {
   EXPECT_TRUE(v4.body == "hello" || v6.body == "hello");
 }
 
+TEST(HttpListener, SeveralPortsTellThemselvesApart) {
+  ServerConfig config;
+  config.host = "127.0.0.1";
+  config.num_ports = 3;
+  const std::vector<Route> routes = {{"GET", "/", [](auto exchange) {
+                                        const int number = exchange->request().port_number;
+                                        exchange->respond(200, "", std::to_string(number));
+                                      }}};
+  // Somebody else may have a port behind a free one.
+  std::unique_ptr<Server> server;
+  for (int tries = 0; server == nullptr && tries < 50; ++tries) {
+    const uint16_t free_port = TestServer()->port();
+    if (free_port > 65000) continue;
+    config.port = free_port;
+    if (auto started = Server::start(config, routes); started.ok()) {
+      server = std::move(started).value();
+    }
+  }
+  ASSERT_NE(server, nullptr);
+  EXPECT_EQ(server->port(), config.port);
+  for (int i = 0; i < 3; ++i) {
+    const auto port = static_cast<uint16_t>(config.port + i);
+    EXPECT_EQ(HttpClient::tcp(port).ask(get("/")).body, std::to_string(i));
+  }
+}
+
+TEST(HttpListener, SeveralPortsNeedAFirstOne) {
+  ServerConfig config;
+  config.num_ports = 2;
+  config.port = 0;
+  EXPECT_NE(problem(config).find("give --port"), std::string::npos);
+  config.port = 65535;
+  EXPECT_NE(problem(config).find("give a lower one"), std::string::npos);
+}
+
 class HttpUnixListener : public ::testing::Test {
  protected:
   ServerConfig config() const {

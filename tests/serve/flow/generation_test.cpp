@@ -27,6 +27,17 @@ class GenerationTest : public test::ServeRig {
   }
 };
 
+TEST(RequestOrigin, NamesAnEngineByItsHeaderOrItsPort) {
+  http::Request request;
+  EXPECT_EQ(origin_of(request).engine, std::nullopt);
+  request.port_number = 1;
+  EXPECT_EQ(origin_of(request).engine, 1);
+  request.headers = {{"x-data-parallel-rank", "2"}};
+  EXPECT_EQ(origin_of(request).engine, 2);
+  request.headers = {{"X-Data-Parallel-Rank", "two"}};
+  EXPECT_EQ(origin_of(request).engine, 1);
+}
+
 TEST_F(GenerationTest, AStreamSaysWhatAWholeAnswerSays) {
   json body = completion("Once upon a time", 40);
   const json whole = post("/v1/completions", body);

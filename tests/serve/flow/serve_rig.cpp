@@ -69,9 +69,11 @@ void ServeRig::wait_for_engine() {
 bool ServeRig::wait_idle() { return context().gate.wait_empty(kPatience); }
 
 std::shared_ptr<FakeExchange> ServeRig::begin(const std::string& method, const std::string& path,
-                                              const std::string& body, http::Headers query) {
+                                              const std::string& body, http::Headers query,
+                                              http::Headers headers) {
   auto exchange = FakeExchange::make(body, path);
   exchange->request_.query = std::move(query);
+  for (auto& header : headers) exchange->request_.headers.push_back(std::move(header));
   exchange->request_.method = method;
   http::RouteMatch match = router_.match(method, path);
   if (match.route == nullptr) {

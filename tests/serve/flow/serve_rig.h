@@ -35,7 +35,8 @@ class ServeRig : public testing::Test {
                                      const std::string& body = "");
   // Without waiting.
   std::shared_ptr<FakeExchange> begin(const std::string& method, const std::string& path,
-                                      const std::string& body, http::Headers query = {});
+                                      const std::string& body, http::Headers query = {},
+                                      http::Headers headers = {});
   // A whole answer as JSON.
   json post(const std::string& path, const json& body, int status = 200);
   // The "data:" lines of a stream, without the last "[DONE]".

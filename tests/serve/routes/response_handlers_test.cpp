@@ -43,6 +43,17 @@ TEST_F(ResponseHandlers, AResponseInTheBackground) {
   EXPECT_EQ(done["output"][0]["type"], "message");
 }
 
+TEST_F(ResponseHandlers, OneInTheBackgroundGoesToTheEngineThatItNames) {
+  const json body = {{"input", "Hi"}, {"background", true}, {"request_id", "named"}};
+  begin("POST", "/v1/responses", body.dump(), {}, {{"X-data-parallel-rank", "5"}});
+  ASSERT_TRUE(wait_idle());
+  const json failed = get("resp_named");
+  EXPECT_EQ(failed["status"], "failed");
+  EXPECT_NE(failed["error"]["message"].get<std::string>().find("a request may name engine 0 alone"),
+            std::string::npos)
+      << failed.dump();
+}
+
 TEST_F(ResponseHandlers, CancellingEndsTheText) {
   steps().close();
   post("/v1/responses", {{"input", "Hi"},
