@@ -42,10 +42,9 @@ int64_t KvOffloadPart::image_bytes() const {
 
 Result<ImageCounts> count_images(const KvOffloadParts& parts, int64_t bytes) {
   if (const int64_t total = cpu::host_memory().total; bytes > total) {
-    return invalid_argument(
-        "--kv-offloading-size or --kv-offloading-tokens asks for more than the " +
-        std::to_string(total >> 30) +
-        " GiB of memory that this host or its container has; lower it");
+    return invalid_argument("--kv-offloading-size asks for more than the " +
+                            std::to_string(total >> 30) +
+                            " GiB of memory that this host or its container has; lower it");
   }
   const bool has_windows = part_of(parts, HostPart::kWindowed).num_places > 0;
   const bool has_states = part_of(parts, HostPart::kStates).num_places > 0;

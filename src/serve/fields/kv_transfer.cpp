@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFlag = "--kv-transfer-config";
+constexpr const char* kTransferFlag = "--kv-transfer-config";
 constexpr double kGiB = 1 << 30;
 
 // A connector that keeps blocks in host memory.
@@ -28,7 +28,7 @@ Status refuse_connector(const std::string& name) {
   const bool is_lmcache = name.starts_with("LMCache");
   const std::string why = is_lmcache ? "LMCache is a program of its own, which is not called"
                                      : "KV blocks are not moved between servers";
-  return unsupported(std::string(kFlag) + " " + name + ": " + why +
+  return unsupported(std::string(kTransferFlag) + " " + name + ": " + why +
                      "; leave it out, or keep blocks in host memory with --kv-offloading-size");
 }
 
@@ -41,28 +41,28 @@ struct HostRoom {
 };
 
 Status read_room(const Json& extra, HostRoom* room) {
-  JsonFields fields(extra, std::string(kFlag) + ": kv_connector_extra_config");
+  JsonFields fields(extra, std::string(kTransferFlag) + ": kv_connector_extra_config");
   fields.read("cpu_bytes_to_use", &room->bytes);
   fields.read("cpu_bytes_to_use_per_rank", &room->bytes_per_rank);
   fields.read("num_cpu_blocks", &room->num_blocks);
   fields.read("block_size", &room->block_size);
   FT_RETURN_IF_ERROR(fields.status());
   if (room->bytes < 0 || room->bytes_per_rank < 0) {
-    return invalid_argument(std::string(kFlag) + ": cpu_bytes_to_use must be above 0");
+    return invalid_argument(std::string(kTransferFlag) + ": cpu_bytes_to_use must be above 0");
   }
   for (const auto& [name, value] : extra.items()) {
     if (name.starts_with("cpu_bytes_to_use") || name == "num_cpu_blocks" || name == "block_size") {
       continue;
     }
     FT_LOG(warn, "'{}' of {} has no effect: the engine keeps blocks that its prefix cache gives up",
-           name, kFlag);
+           name, kTransferFlag);
   }
   return {};
 }
 
 Status write_room(const HostConnector& connector, const HostRoom& room, EngineConfig* config) {
   if (config->kv_offloading_size > 0 || config->kv_offloading_tokens > 0) {
-    return invalid_argument(std::string(kFlag) + " " + connector.name +
+    return invalid_argument(std::string(kTransferFlag) + " " + connector.name +
                             " and --kv-offloading-size say the same; give one of them");
   }
   const ParallelConfig& ranks = config->parallel;
@@ -77,7 +77,7 @@ Status write_room(const HostConnector& connector, const HostRoom& room, EngineCo
   if (bytes == 0) bytes = connector.usual_bytes;
   if (bytes == 0) {
     return invalid_argument(
-        std::string(kFlag) + " " + connector.name +
+        std::string(kTransferFlag) + " " + connector.name +
         " has no size; add \"kv_connector_extra_config\": {\"cpu_bytes_to_use\": BYTES}");
   }
   config->kv_offloading_size = bytes / kGiB;
@@ -87,9 +87,9 @@ Status write_room(const HostConnector& connector, const HostRoom& room, EngineCo
 }  // namespace
 
 Status read_kv_transfer(const std::string& text, EngineConfig* config) {
-  FT_ASSIGN_OR_RETURN(const Json given, parse_ordered_json_object(text, kFlag));
+  FT_ASSIGN_OR_RETURN(const Json given, parse_ordered_json_object(text, kTransferFlag));
   std::string name;
-  JsonFields fields(given, kFlag);
+  JsonFields fields(given, kTransferFlag);
   fields.read("kv_connector", &name);
   const Json* extra = fields.raw("kv_connector_extra_config");
   FT_RETURN_IF_ERROR(fields.status());
@@ -100,7 +100,7 @@ Status read_kv_transfer(const std::string& text, EngineConfig* config) {
   HostRoom room;
   if (extra != nullptr && !extra->is_null()) {
     if (!extra->is_object()) {
-      return invalid_argument(std::string(kFlag) +
+      return invalid_argument(std::string(kTransferFlag) +
                               ": kv_connector_extra_config must be a JSON object");
     }
     FT_RETURN_IF_ERROR(read_room(*extra, &room));

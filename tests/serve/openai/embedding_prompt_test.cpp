@@ -14,12 +14,12 @@ OpenAiDefaults with_prompts(std::vector<EmbeddingPrompt> prompts, std::string us
   return defaults;
 }
 
-Result<OpenAiRequest> parse(const std::string& body, const OpenAiDefaults& defaults) {
+Result<OpenAiRequest> parsed_input(const std::string& body, const OpenAiDefaults& defaults) {
   return parse_openai_request(OpenAiKind::kEmbedding, json::parse(body), defaults);
 }
 
 std::string prompt_of(const std::string& body, const OpenAiDefaults& defaults) {
-  const Result<OpenAiRequest> request = parse(body, defaults);
+  const Result<OpenAiRequest> request = parsed_input(body, defaults);
   if (!request.ok()) return "error: " + request.status().message();
   return request.value().requests.front().prompt;
 }
@@ -32,7 +32,7 @@ TEST(EmbeddingPrompt, GoesBeforeTheTexts) {
   EXPECT_EQ(prompt_of(R"({"input": "a", "prompt_name": "none"})", defaults),
             "error: 'prompt_name': the model has no prompt 'none'; it has 'query', "
             "'Retrieval-document'");
-  const auto both = parse(R"({"input": ["a", "b"], "prompt_name": "query"})", defaults);
+  const auto both = parsed_input(R"({"input": ["a", "b"], "prompt_name": "query"})", defaults);
   ASSERT_TRUE(both.ok());
   EXPECT_EQ(both.value().requests[1].prompt, "Q: b");
 }
@@ -57,15 +57,27 @@ TEST(EmbeddingPrompt, TheUsualOneIsOfRequestsThatNameNone) {
   const OpenAiDefaults defaults = with_prompts({{"query", "Q: "}, {"document", ""}}, "query");
   EXPECT_EQ(prompt_of(R"({"input": "a"})", defaults), "Q: a");
   EXPECT_EQ(prompt_of(R"({"input": "a", "input_type": "document"})", defaults), "a");
-  const auto ids = parse(R"({"input": [1, 2]})", defaults);
+  const auto ids = parsed_input(R"({"input": [1, 2]})", defaults);
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(ids.value().requests.front().prompt, "");
   EXPECT_EQ(ids.value().requests.front().prompt_token_ids, (std::vector<int32_t>{1, 2}));
-  EXPECT_FALSE(parse(R"({"input": [1, 2], "prompt_name": "query"})", defaults).ok());
+  EXPECT_FALSE(parsed_input(R"({"input": [1, 2], "prompt_name": "query"})", defaults).ok());
+}
+
+TEST(EmbeddingPrompt, IsReadAndPutBeforeTexts) {
+  const json body = {{"prompt_name", "query"}};
+  JsonFields fields(body, "");
+  EXPECT_EQ(read_embedding_prompt(fields, with_prompts({{"query", "Q: "}})), "Q: ");
+  std::vector<Request> requests(2);
+  requests[0].prompt = "a";
+  requests[1].prompt_token_ids = {1};
+  put_before_texts(fields, "Q: ", &requests);
+  EXPECT_EQ(requests[0].prompt, "Q: a");
+  EXPECT_NE(fields.status().message().find("give 'input' as text"), std::string::npos);
 }
 
 TEST(EmbeddingPrompt, OfAModelWithoutPromptsIsToldOf) {
-  const auto request = parse(R"({"input": "a", "input_type": "query"})", {});
+  const auto request = parsed_input(R"({"input": "a", "input_type": "query"})", {});
   ASSERT_TRUE(request.ok()) << request.status().message();
   ASSERT_EQ(request.value().warnings.size(), 1u);
   EXPECT_NE(request.value().warnings.front().find("'input_type'"), std::string::npos);

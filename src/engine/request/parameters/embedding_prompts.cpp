@@ -9,13 +9,11 @@
 namespace foretoken {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kFile = "config_sentence_transformers.json";
 
-Result<Json> read_file(const ModelFiles& target) {
+Result<nlohmann::ordered_json> read_file(const ModelFiles& target) {
   FT_ASSIGN_OR_RETURN(const std::optional<std::string> text, read_model_text(target, kFile));
-  if (!text) return Json::object();
+  if (!text) return nlohmann::ordered_json::object();
   return parse_ordered_json_object(*text, (target.path() / kFile).string());
 }
 
@@ -23,18 +21,19 @@ Result<Json> read_file(const ModelFiles& target) {
 
 EmbeddingPrompts load_embedding_prompts(const ModelFiles& target) {
   EmbeddingPrompts prompts;
-  const Result<Json> file = read_file(target);
+  const Result<nlohmann::ordered_json> file = read_file(target);
   if (!file.ok()) {
     FT_LOG(warn, "{}; embeddings are made without the model's own prompts",
            file.status().message());
     return prompts;
   }
-  const Json texts = file.value().value("prompts", Json());
+  const nlohmann::ordered_json texts = file.value().value("prompts", nlohmann::ordered_json());
   if (!texts.is_object()) return prompts;
   for (const auto& [name, text] : texts.items()) {
     if (text.is_string()) prompts.all.push_back({name, text.get<std::string>()});
   }
-  const Json usual = file.value().value("default_prompt_name", Json());
+  const nlohmann::ordered_json usual =
+      file.value().value("default_prompt_name", nlohmann::ordered_json());
   if (usual.is_string() && texts.contains(usual.get<std::string>())) {
     prompts.usual = usual.get<std::string>();
   }
