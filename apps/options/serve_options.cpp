@@ -212,7 +212,8 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
                "enforced, with a warning)")
       ->group(group);
   app.add_flag("--enable-force-include-usage,!--no-enable-force-include-usage",
-               answers.force_include_usage, "Every stream ends with its usage")
+               answers.force_include_usage,
+               "Every chunk of a stream has its usage so far, and a last one the whole")
       ->group(group);
   app.add_flag("--return-tokens-as-token-ids,!--no-return-tokens-as-token-ids",
                answers.tokens_as_token_ids, "Log-probabilities name tokens token_id:ID")

@@ -51,8 +51,9 @@ ordered_json OpenAiFormat::chunk() const {
   return json;
 }
 
-void OpenAiFormat::add_usage(ordered_json& json) const {
+void OpenAiFormat::add_usage(ordered_json& json, int64_t num_untold) const {
   UsageCounts counts = usage_.counts();
+  counts.output -= num_untold;
   if (request_.prompt_only) counts.output = 0;
   if (splits_reasoning(request_)) {
     counts.reasoning = 0;
@@ -87,7 +88,7 @@ std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOut
     json["prompt_logprobs"] = prompt_logprobs(first.prompt_logprobs);
   }
   if (request_.return_token_ids) json["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
-  if (request_.continuous_usage) add_usage(json);
+  if (request_.continuous_usage) add_usage(json, first.stats.num_output_tokens);
   return sse_data(json);
 }
 

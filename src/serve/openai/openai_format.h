@@ -50,7 +50,8 @@ class OpenAiFormat : public AnswerFormat {
                                            const ChoiceOutput& news) const;
   std::string role_chunk(size_t request, int index, const RequestOutput& first) const;
   void add_tokens(nlohmann::ordered_json& json, const ChoiceOutput& news) const;
-  void add_usage(nlohmann::ordered_json& json) const;
+  // `num_untold`: tokens that came, but stand in a later chunk.
+  void add_usage(nlohmann::ordered_json& json, int64_t num_untold = 0) const;
   void add_timings(nlohmann::ordered_json& json, const ChoiceOutput& news);
   // A chunk without choices follows the others.
   bool has_sums() const { return request_.include_usage || label_.num_spec_tokens > 0; }

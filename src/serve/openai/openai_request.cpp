@@ -64,6 +64,7 @@ void ignore_labels(JsonFields& fields) {
 
 void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
   request->include_usage = defaults.force_include_usage;
+  request->continuous_usage = defaults.force_include_usage;
   request->stream_interval = defaults.stream_interval;
   fields.read("stream", &request->stream);
   fields.read("stream_interval", &request->stream_interval);
@@ -75,11 +76,16 @@ void read_stream(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
     return fields.fail("'stream_options' must be an object and needs \"stream\": true");
   }
   JsonFields inner(*options, "'stream_options'", fields.notes());
-  inner.read("include_usage", &request->include_usage);
-  inner.read("continuous_usage_stats", &request->continuous_usage);
+  bool at_end = false;
+  bool in_each = false;
+  inner.read("include_usage", &at_end);
+  inner.read("continuous_usage_stats", &in_each);
   inner.ignore({"include_obfuscation"});
   inner.check_unread();
   if (!inner.status().ok()) fields.fail(inner.status().message());
+  // As in vLLM, usage in each chunk is a manner of the usage at the end.
+  request->include_usage |= at_end;
+  request->continuous_usage |= at_end && in_each;
 }
 
 // What all kinds that make text share, after what is special about each.

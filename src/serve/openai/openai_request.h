@@ -72,7 +72,7 @@ struct OpenAiRequest {
   std::string arguments_json;     // for the chat template
   bool stream = false;
   bool include_usage = false;            // in a stream
-  bool continuous_usage = false;         // in each chunk
+  bool continuous_usage = false;         // in each chunk, too
   int stream_interval = 1;               // tokens of a choice that a chunk waits for, at least
   bool echo = false;                     // the prompt comes before the text
   bool prompt_only = false;              // echo with max_tokens 0: only the prompt is wanted

@@ -20,6 +20,7 @@ void add_choice_end(ordered_json& object, const OpenAiRequest& request, const Re
                     const OutputSum& sum, const RequestOutput& choice, int num_calls) {
   object["finish_reason"] = finish_reason(request, choice, num_calls);
   object["stop_reason"] = stop_reason(choice, asked.sampling);
+  object["token_ids"] = nullptr;
   if (request.return_token_ids) object["token_ids"] = told_token_ids(request, choice);
   if (request.return_token_origins && !request.prompt_only) {
     const auto index = static_cast<size_t>(choice.index);
@@ -52,7 +53,9 @@ ordered_json completion_choice(const OpenAiRequest& request, const Request& aske
   ordered_json object =
       completion_part(request, asked, choice, request.echo ? &prompt : nullptr, offset);
   add_choice_end(object, request, asked, sum, choice, 0);
+  object["prompt_token_ids"] = nullptr;
   if (request.return_token_ids) object["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
+  object["prompt_logprobs"] = nullptr;
   if (asked.sampling.prompt_logprobs) {
     object["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
   }
@@ -109,6 +112,7 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
   body["prompt_logprobs"] = alone && asked.sampling.prompt_logprobs
                                 ? prompt_logprobs(first.prompt_logprobs)
                                 : ordered_json(nullptr);
+  body["prompt_token_ids"] = nullptr;
   if (request.return_token_ids && alone) {
     body["prompt_token_ids"] = prompt_ids_of(asked, first.stats);
   }

@@ -103,6 +103,19 @@ TEST(OpenAiFormat, ChoicesBeginWithTheirRole) {
   EXPECT_FALSE(all[0].contains("usage"));
 }
 
+// The chunk of the role holds no token yet, however many the first step made.
+TEST(OpenAiFormat, UsageSoFarBeginsWithNoToken) {
+  OpenAiFormat format(
+      chat_with(R"({"stream_options": {"include_usage": true, "continuous_usage_stats": true}})"),
+      {}, {"id", "m", 1});
+  std::vector<int> counts;
+  for (const json& chunk : chunks(format.events(0, output("a cat", true)))) {
+    EXPECT_EQ(chunk["usage"]["prompt_tokens"], 3);
+    counts.push_back(chunk["usage"]["completion_tokens"].get<int>());
+  }
+  EXPECT_EQ(counts, (std::vector<int>{0, 2}));
+}
+
 TEST(OpenAiFormat, TextThatIsHeldBackMakesNoChunk) {
   OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   EXPECT_EQ(chunks(format.events(0, output("a", false))).size(), 2u);

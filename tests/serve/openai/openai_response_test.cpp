@@ -122,6 +122,22 @@ TEST(OpenAiResponse, TheTokenBehindAPromptAloneIsNotTold) {
   EXPECT_EQ(told["logprobs"]["tokens"], (json{"token_id:3", "token_id:4"}));
 }
 
+// Clients read these by name, as vLLM's answers always have them.
+TEST(OpenAiResponse, WhatWasNotAskedForIsNull) {
+  OutputSum sum;
+  sum.add(choice(0, "a"));
+  const json text = openai_response(parsed(OpenAiKind::kCompletion, R"({"prompt": "p"})"), {&sum},
+                                    {}, kLabel)["choices"][0];
+  for (const char* name : {"prompt_logprobs", "prompt_token_ids", "token_ids"}) {
+    EXPECT_TRUE(text.contains(name) && text[name].is_null()) << name;
+  }
+  const json chat = openai_response(
+      parsed(OpenAiKind::kChat, R"({"messages": [{"role": "user", "content": "x"}]})"), {&sum}, {},
+      kLabel);
+  EXPECT_TRUE(chat.contains("prompt_token_ids") && chat["prompt_token_ids"].is_null());
+  EXPECT_TRUE(chat["choices"][0].contains("token_ids"));
+}
+
 TEST(OpenAiResponse, Embeddings) {
   OutputSum sum;
   RequestOutput output = choice(0, "");
