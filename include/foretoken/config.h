@@ -148,7 +148,7 @@ struct EngineConfig {
   int max_cudagraph_capture_size = 0;        // steps of more rows run without; 0: none
   int steps_in_flight = 2;                   // 1..3
   std::string scheduling_policy = "fcfs";    // fcfs | priority
-  int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: no logprobs
+  int max_logprobs = 20;        // most alternatives a request may ask for; -1: all; 0: none
   int max_processor_rows = 32;  // logits rows that pass logits processors at once; 0: none can
   uint64_t seed = 0;
   ParallelConfig parallel;

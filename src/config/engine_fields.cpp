@@ -201,8 +201,9 @@ constexpr EngineField kBefore[] = {
     {.name = "max_logprobs",
      .member = &C::max_logprobs,
      .group = kBatches,
-     .help = "Most alternatives a token that a request may ask for; -1: all, 0: no logprobs",
-     .range = {-1, kMaxLogprobs},
+     .help = "Most alternatives a token that a request may ask for, up to 1024; -1: all, 0: no "
+             "logprobs",
+     .range = {-1, INT_MAX},
      .agreement = kValue},
     {.name = "max_processor_rows",
      .member = &C::max_processor_rows,

@@ -89,15 +89,13 @@ Status check_adapters(const EngineConfig& config) {
 }
 
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
-  if (config.max_logprobs == -1) {
-    if (model.vocab_size > kMaxLogprobs) {
-      return invalid_argument("--max-logprobs -1 (all) stands for the vocabulary of " +
-                              std::to_string(model.vocab_size) + " here; use at most " +
-                              std::to_string(kMaxLogprobs));
-    }
-    config.max_logprobs = model.vocab_size;
+  const int wanted = config.max_logprobs == -1 ? model.vocab_size
+                                               : std::min(config.max_logprobs, model.vocab_size);
+  if (wanted > kMaxLogprobs) {
+    FT_LOG(warn, "--max-logprobs {}: a request gets at most {} alternatives a token",
+           config.max_logprobs, kMaxLogprobs);
   }
-  config.max_logprobs = std::min(config.max_logprobs, model.vocab_size);
+  config.max_logprobs = std::min(wanted, kMaxLogprobs);
   return {};
 }
 

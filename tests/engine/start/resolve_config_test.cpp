@@ -112,6 +112,23 @@ TEST_F(ResolveConfig, AnAutomaticLengthWaitsForTheModel) {
   EXPECT_EQ(resolved.value().max_model_len, -1);
 }
 
+// As many as a step can make, with a warning, where the vocabulary is larger.
+TEST_F(ResolveConfig, AllLogprobsAreThoseThatAStepCanMake) {
+  for (const auto& [vocabulary, wanted, given] : {std::tuple(300, -1, 300),
+                                                  {300, 5000, 300},
+                                                  {5000, -1, kMaxLogprobs},
+                                                  {5000, 4000, kMaxLogprobs},
+                                                  {5000, 20, 20},
+                                                  {5000, 0, 0}}) {
+    EngineConfig config;
+    config.max_logprobs = wanted;
+    model_.vocab_size = vocabulary;
+    const auto resolved = resolve_config(config, *device_, model_);
+    ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+    EXPECT_EQ(resolved.value().max_logprobs, given) << wanted << " of " << vocabulary;
+  }
+}
+
 TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_model_len = 4097; }, "--max-model-len 4097");
   expect_refused([](EngineConfig& c) { c.max_model_len = -2; }, "--max-model-len");
@@ -119,7 +136,6 @@ TEST_F(ResolveConfig, RefusesWithTheFlagsName) {
   expect_refused([](EngineConfig& c) { c.max_num_batched_tokens = -4; }, "--max-num-batched");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 0; }, "--steps-in-flight");
   expect_refused([](EngineConfig& c) { c.max_logprobs = -2; }, "--max-logprobs -2");
-  expect_refused([](EngineConfig& c) { c.max_logprobs = 1025; }, "--max-logprobs 1025");
   expect_refused([](EngineConfig& c) { c.max_processor_rows = -1; }, "--max-processor-rows");
   expect_refused([](EngineConfig& c) { c.scheduling_policy = "lifo"; }, "fcfs or priority");
   expect_refused([](EngineConfig& c) { c.steps_in_flight = 4; }, "use 1 to 3");

@@ -59,7 +59,9 @@ Status check_logprobs(const char* name, std::optional<int> wanted, const Request
       (*wanted == -1 ? " (the whole vocabulary of " + std::to_string(limits.vocab_size) + ")"
                      : "") +
       ", but this engine allows at most " + std::to_string(limits.max_logprobs) +
-      "; ask for fewer or start it with a greater --max-logprobs");
+      (limits.max_logprobs < kMaxLogprobs
+           ? "; ask for fewer or start it with a greater --max-logprobs"
+           : "; ask for fewer"));
 }
 
 Status check_processors(const SamplingParams& sampling) {
