@@ -218,15 +218,15 @@ float embedding_scale(const ModelConfig& config, const DecoderTraits& traits) {
 
 std::vector<AdaptedLinear> adapted_linears(DecoderWeights& weights) {
   std::vector<AdaptedLinear> linears;
-  const auto add = [&](auto& part, AdaptedPlace place) {
+  const auto add = [&](auto& part, AdaptedPlace place, bool joins = false) {
     const auto one = [&](Linear& linear) {
-      if (linear.weight.get() != nullptr) linears.push_back({&linear, place});
+      if (linear.weight.get() != nullptr) linears.push_back({&linear, place, joins});
     };
     if constexpr (requires { part.for_each_linear(one); }) part.for_each_linear(one);
   };
   for (DecoderLayer& layer : weights.layers) {
     std::visit([&](auto& mixer) { add(mixer, AdaptedPlace::kMixer); }, layer.mixer);
-    if (layer.side) add(*layer.side, AdaptedPlace::kMixer);
+    if (layer.side) add(*layer.side, AdaptedPlace::kMixer, true);
     std::visit([&](auto& part) { add(part, AdaptedPlace::kFeedForward); }, layer.feed_forward);
   }
   Linear &embedding = weights.adapted_embedding, &head = weights.adapted_head;
@@ -422,11 +422,9 @@ Status StageReader::read_head(DecoderWeights* weights) {
   FT_ASSIGN_OR_RETURN(weights->head, loader.matrix(head_rows(own.begin, own.begin + own.count),
                                                    config.hidden_size));
   if (config.added_ids > 0) {
-    std::vector<float> bias(static_cast<size_t>(own.count), 0.0f);
-    for (int32_t i = 0; i < own.count; ++i) {
-      if (own.begin + i < config.own_ids()) continue;
-      bias[static_cast<size_t>(i)] = -std::numeric_limits<float>::infinity();
-    }
+    std::vector<float> bias(static_cast<size_t>(own.count));
+    const int32_t known = std::clamp(config.own_ids() - own.begin, 0, own.count);
+    std::fill(bias.begin() + known, bias.end(), -std::numeric_limits<float>::infinity());
     return parts.upload(bias, "what the ids of adapters are told apart by", &weights->head_bias);
   }
   if (!config.head_bias) return {};

@@ -4,65 +4,21 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "compat/compat.h"
+#include "model/config/peft_config.h"
+#include "model/weights/module_key.h"
 
 namespace foretoken {
 namespace {
 
-constexpr std::string_view kLayers[] = {"layers.", "h.", "blocks."};
-// What may stand before that in the names of a text decoder's modules.
-constexpr std::string_view kBodies[] = {"",
-                                        "model.",
-                                        "language_model.",
-                                        "language_model.model.",
-                                        "model.language_model.",
-                                        "transformer.",
-                                        "backbone.",
-                                        "gpt_neox.",
-                                        "model.decoder.",
-                                        "decoder."};
+constexpr size_t kFactorsStep = 128;  // bytes, so that what follows lies as it would without them
 constexpr const char* kWhat = "the adapters (lower --max-loras or --max-lora-rank)";
 
 int32_t padded_rank(int32_t rank) {
   return (rank + kLoraRankStep - 1) / kLoraRankStep * kLoraRankStep;
-}
-
-// The name from "layers." (or what stands for that) on; empty where it names no module of a
-// decoder's layer.
-std::string in_layers(const std::string& module) {
-  for (const std::string_view body : kBodies) {
-    if (!module.starts_with(body)) continue;
-    const std::string_view rest = std::string_view(module).substr(body.size());
-    const auto begins = [&](std::string_view layers) { return rest.starts_with(layers); };
-    if (std::ranges::any_of(kLayers, begins)) return std::string(rest);
-  }
-  return "";
-}
-
-// The last part of a name beside a decoder's layers, "lm_head" or "embed_tokens"; empty for others.
-std::string at_end(const std::string& module) {
-  for (const std::string_view body : kBodies) {
-    if (!module.starts_with(body)) continue;
-    const std::string_view rest = std::string_view(module).substr(body.size());
-    if (!rest.empty() && rest.find('.') == rest.npos) return std::string(rest);
-  }
-  return "";
-}
-
-// By which a part of the model and a module of an adapter find each other.
-std::string module_key(const std::string& module) {
-  const std::string name = in_layers(module);
-  return name.empty() ? at_end(module) : name;
-}
-
-// Behind the layer's number: "self_attn.q_proj".
-std::string behind_number(const std::string& name) {
-  const size_t at = name.find('.', name.find('.') + 1);
-  return at == std::string::npos ? "" : name.substr(at + 1);
 }
 
 void scale_element(float factor, DType dtype, std::byte* element) {
@@ -155,6 +111,7 @@ void LoraPool::add_linear(const AdaptedLinear& adapted) {
                         .columns = padded.of_columns ? padded : none,
                         .turning = part.turning.of_columns ? part.turning : TurningHeads{},
                         .place = adapted.place,
+                        .joins = adapted.joins || part.turning.keys > 0,
                         .scale = padded.scale});
     }
     for (int64_t row = part.first_row; row < part.first_row + part.wanted(); ++row) {
@@ -194,10 +151,13 @@ std::vector<WholeEnd> LoraPool::whole_ends() const {
   return ends;
 }
 
+// Behind a and b stand what DoRA multiplies rows by.
 size_t LoraPool::part_bytes(const Part& part, int32_t rank) const {
+  const size_t factors = part.is_end() ? 0 : static_cast<size_t>(part.num_rows()) * sizeof(float);
   return static_cast<size_t>(rank) *
-         static_cast<size_t>(lora_stride(part.inputs.count) + lora_stride(part.num_rows())) *
-         dtype_size(dtype_);
+             static_cast<size_t>(lora_stride(part.inputs.count) + lora_stride(part.num_rows())) *
+             dtype_size(dtype_) +
+         (factors + kFactorsStep - 1) / kFactorsStep * kFactorsStep;
 }
 
 Status LoraPool::take() {
@@ -297,23 +257,41 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
   return found;
 }
 
+// Where an image has what is for each part; `bytes`: of all.
+Result<std::vector<LoraImage::Entry>> LoraPool::entries_of(
+    const std::vector<const LoraLinear*>& found, size_t* bytes) const {
+  std::vector<LoraImage::Entry> entries;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (found[i] == nullptr) continue;
+    const Part& part = parts_[i];
+    const int32_t rank = padded_rank(found[i]->rank);
+    FT_CHECK(rank <= limits_.max_rank);
+    const auto bytes_of = [&](int64_t elements) {
+      return static_cast<size_t>(rank) * static_cast<size_t>(lora_stride(elements)) *
+             dtype_size(dtype_);
+    };
+    const size_t b_offset = *bytes + bytes_of(part.inputs.count);
+    entries.push_back({i, *bytes, b_offset, found[i]->scale * part.scale, rank});
+    if (!found[i]->factors.empty()) {
+      FT_RETURN_IF_ERROR(check_factors(part, *found[i]));
+      entries.back().factors_offset = b_offset + bytes_of(part.num_rows());
+    }
+    *bytes += part_bytes(part, rank);
+  }
+  return entries;
+}
+
 Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapter,
                                                         bool is_checked) const {
   FT_CHECK(adapter.dtype == dtype_);
   FT_ASSIGN_OR_RETURN(const std::vector<const LoraLinear*> found, match(adapter, is_checked));
   size_t bytes = 0;
-  std::vector<LoraImage::Entry> entries;
+  FT_ASSIGN_OR_RETURN(std::vector<LoraImage::Entry> entries, entries_of(found, &bytes));
   bool feed_forward = false, ends = false;
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (found[i] == nullptr) continue;
-    const int32_t rank = padded_rank(found[i]->rank);
-    FT_CHECK(rank <= limits_.max_rank);
-    const size_t a_bytes = static_cast<size_t>(rank) * dtype_size(dtype_) *
-                           static_cast<size_t>(lora_stride(parts_[i].inputs.count));
-    entries.push_back({i, bytes, bytes + a_bytes, found[i]->scale * parts_[i].scale, rank});
-    bytes += part_bytes(parts_[i], rank);
-    feed_forward = feed_forward || parts_[i].place == AdaptedPlace::kFeedForward;
-    ends = ends || parts_[i].is_end();
+  for (const LoraImage::Entry& entry : entries) {
+    const Part& part = parts_[entry.part];
+    feed_forward = feed_forward || part.place == AdaptedPlace::kFeedForward;
+    ends = ends || part.is_end();
   }
   // All stages go by what rank 0 says of the adapter.
   for (const LoraLinear& linear : adapter.linears) {
@@ -334,6 +312,8 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
     const Part& part = parts_[entry.part];
     fill_a(part, *found[entry.part], entry.rank, image->data_ + entry.a_offset);
     fill_b(part, *found[entry.part], image->data_ + entry.b_offset);
+    if (!entry.factors_offset) continue;
+    fill_factors(part, *found[entry.part], image->data_ + *entry.factors_offset);
   }
   wholes_.fill(wholes, adapter, image->data_);
   image->low_rank_bytes_ = low_rank_bytes;
@@ -397,6 +377,24 @@ void LoraPool::fill_b(const Part& part, const LoraLinear& linear, std::byte* b) 
   }
 }
 
+// Rows that are no rows of the adapter's stay as they are.
+void LoraPool::fill_factors(const Part& part, const LoraLinear& linear, std::byte* factors) {
+  for (size_t row = 0; row < part.rows.size(); ++row) {
+    const float factor =
+        part.rows[row] < 0 ? 1.0f : linear.factors[static_cast<size_t>(part.rows[row])];
+    std::memcpy(factors + row * sizeof factor, &factor, sizeof factor);
+  }
+}
+
+// Heads that take turns in the file lie in another order there than in a folder, whose adapters
+// these are.
+Status LoraPool::check_factors(const Part& part, const LoraLinear& linear) {
+  FT_CHECK(!part.is_end() && std::ssize(linear.factors) == part.outputs);
+  if (!part.joins) return {};
+  return unsupported("the adapter has magnitudes (DoRA) for '" + linear.module +
+                     "', whose product cannot be scaled by itself here; " + kMergeAdapter);
+}
+
 void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
   FT_CHECK(slot >= 0 && slot < limits_.num_slots && image.low_rank_bytes_ <= slot_bytes_);
   std::byte* base = slots_ + static_cast<size_t>(slot) * slot_bytes_;
@@ -404,7 +402,10 @@ void LoraPool::load(Queue& queue, int32_t slot, const LoraImage& image) {
   LoraMatrix* table = table_pinned_ + first;
   std::fill_n(table, parts_.size(), LoraMatrix{});
   for (const LoraImage::Entry& entry : image.entries_) {
-    table[entry.part] = {base + entry.a_offset, base + entry.b_offset, entry.scale, entry.rank};
+    LoraMatrix& matrix = table[entry.part];
+    matrix = {base + entry.a_offset, base + entry.b_offset, entry.scale, entry.rank};
+    if (!entry.factors_offset) continue;
+    matrix.factors = reinterpret_cast<const float*>(base + *entry.factors_offset);
   }
   if (image.low_rank_bytes_ > 0) queue.copy(base, image.data_, image.low_rank_bytes_);
   queue.copy(table_ + first, table, parts_.size() * sizeof(LoraMatrix));

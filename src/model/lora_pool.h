@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ enum class AdaptedPlace : uint8_t {
 struct AdaptedLinear {
   Linear* linear;
   AdaptedPlace place;
+  bool joins = false;  // its product may be added to another one, so that it cannot be scaled
 };
 
 // An embedding or an output matrix of another stage, as a linear layer.
@@ -64,6 +66,7 @@ class LoraImage {
     size_t b_offset = 0;
     float scale = 0;
     int32_t rank = 0;
+    std::optional<size_t> factors_offset = {};
   };
 
   Device& device_;
@@ -135,7 +138,8 @@ class LoraPool {
     PaddedHeads columns;   // of the inputs
     TurningHeads turning;  // of them, too
     AdaptedPlace place;
-    float scale = 1;                      // of what they add
+    bool joins = false;  // rows cannot be scaled by themselves, or lie in another order
+    float scale = 1;     // of what they add
     std::vector<float> row_factors = {};  // of the rows, beside it
 
     int64_t inputs_of_file() const { return columns.of_file(inputs.total); }
@@ -157,6 +161,8 @@ class LoraPool {
   std::vector<WholeEnd> whole_ends() const;
   LoraReplaceArgs replace_args(float* y, int32_t max_rows) const;
   Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter, bool is_checked) const;
+  Result<std::vector<LoraImage::Entry>> entries_of(const std::vector<const LoraLinear*>& found,
+                                                   size_t* bytes) const;
   std::string module_names() const;
   size_t part_bytes(const Part& part, int32_t rank) const;
   bool has_kind(const std::string& kind, bool feed_forward) const;
@@ -166,6 +172,8 @@ class LoraPool {
                    const AdaptedElsewhere& end) const;
   void fill_a(const Part& part, const LoraLinear& linear, int32_t rank, std::byte* a) const;
   void fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const;
+  static void fill_factors(const Part& part, const LoraLinear& linear, std::byte* factors);
+  static Status check_factors(const Part& part, const LoraLinear& linear);
   LoraPass pass(bool feed_forward) const;
 
   Device& device_;

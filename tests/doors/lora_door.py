@@ -57,7 +57,7 @@ HOLDER = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(HOLDER.name)
 SQL = write_adapter(FOLDER / "sql", 1)
 POEMS = write_adapter(FOLDER / "poems", 2, modules=("q_proj", "v_proj"))
-DORA = write_adapter(FOLDER / "dora", 3, use_dora=True)
+BIASED = write_adapter(FOLDER / "biased", 3, lora_bias=True)
 
 
 class AdapterCase(door.DoorCase):
@@ -191,8 +191,8 @@ class WhileItRuns(AdapterCase):
         self.load("x", "/nowhere", 404)
         self.load("", SQL, 400)
         self.load("foretoken-7m", SQL, 400)
-        error = self.load("x", DORA, 501).json["error"]["message"]
-        self.assertIn("use_dora", error)
+        error = self.load("x", BIASED, 501).json["error"]["message"]
+        self.assertIn("lora_bias", error)
         self.post("/v1/unload_lora_adapter", {}, 400)
         self.assertEqual(self.text("sql"), self.text("sql"))
 
@@ -215,7 +215,7 @@ class AtTheStart(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         self.assertIn("add --enable-lora", self.refused("--lora-modules", f"a={SQL}"))
-        self.assertIn("use_dora", self.refused("--enable-lora", "--lora-modules", f"a={DORA}"))
+        self.assertIn("lora_bias", self.refused("--enable-lora", "--lora-modules", f"a={BIASED}"))
         self.assertIn("twice", self.refused("--enable-lora", "--lora-modules", f"a={SQL}",
                                             f"a={POEMS}"))
         self.assertIn("--max-lora-rank is 2", self.refused(

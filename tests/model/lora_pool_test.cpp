@@ -7,6 +7,7 @@
 #include "model/forward_harness.h"
 #include "model/gguf_family_files.h"
 #include "model/golden.h"
+#include "model/weights/dora.h"
 #include "model/weights/saved_bases.h"
 #include "support/random_adapter.h"
 #include "support/scratch_folder.h"
@@ -89,6 +90,8 @@ void put(Model& model, ForwardHarness& harness, int32_t place, const LoraGolden&
   const auto changed = changed_bases(folder, adapter, golden.model).value();
   ASSERT_TRUE(read_wholes(folder, changed, &adapter).ok());
   ASSERT_TRUE(read_token_rows(folder, golden.model, &adapter).ok());
+  const Status magnitudes = read_magnitudes(folder, golden.model, &adapter);
+  ASSERT_TRUE(magnitudes.ok()) << magnitudes.message();
   const auto image = pool.make_image(unpack_adapter(pack_adapter(adapter)).value()).value();
   pool.load(harness.queue(), place, *image);
   ASSERT_TRUE(harness.queue().drain().ok());
@@ -131,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(All, LoraPoolGolden,
                                          "tied-ends", "look-up", "whole-ends", "whole-scaled-ends",
                                          "whole-tied", "whole-table", "fewer-rows", "more-rows",
                                          "more-ends", "more-tied", "tokens", "tokens-apart",
-                                         "tied-tokens", "activated", "fewer-tokens"),
+                                         "tied-tokens", "activated", "dora", "dora-biased",
+                                         "dora-transposed", "dora-scaled", "fewer-tokens"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -184,7 +188,7 @@ TEST_P(LoraPoolBits, OfARowDoNotDependOnTheOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LoraPoolBits,
-                         testing::Values("all-seven", "ends", "whole-ends", "more-rows"),
+                         testing::Values("all-seven", "ends", "whole-ends", "more-rows", "dora"),
                          [](const auto& test) { return test.param.substr(0, 3); });
 
 // A place that gets another adapter has nothing of the one before.

@@ -95,6 +95,15 @@ CASES = {
                     dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[4, 90, 17])),
     "fewer-tokens": ("tiny-llama", torch.float32,
                      dict(r=4, lora_alpha=8, target_modules=["q_proj"], trainable_token_indices=[7, 500, 3])),
+    "dora": ("tiny-llama", torch.float32,
+             dict(r=6, lora_alpha=9, use_dora=True, target_modules=SEVEN, rank_pattern={"k_proj": 3})),
+    "dora-biased": ("architectures/qwen2", torch.bfloat16,
+                    dict(r=4, lora_alpha=8, use_dora=True, target_modules=["q_proj", "v_proj", "o_proj", "up_proj"])),
+    "dora-transposed": ("architectures/gpt2", torch.float32,
+                        dict(r=4, lora_alpha=8, use_dora=True, target_modules=["c_attn", "c_proj", "c_fc"],
+                             fan_in_fan_out=True)),
+    "dora-scaled": ("architectures/falcon_h1", torch.float32,
+                    dict(r=4, lora_alpha=8, use_dora=True, target_modules=["q_proj", "o_proj", "gate_proj", "down_proj"])),
     "activated": ("tiny-llama", torch.float32,
                   dict(r=4, lora_alpha=8, target_modules=SEVEN, alora_invocation_tokens=[5, 6, 7])),
 }
@@ -105,7 +114,9 @@ def fill(model, scale, generator):
     """PEFT begins with b = 0, which changes nothing."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "lora_" in name:
+            if "lora_magnitude" in name:
+                weight.mul_(1 + 0.3 * torch.randn(weight.shape, generator=generator))
+            elif "lora_" in name:
                 weight.copy_(torch.randn(weight.shape, generator=generator) * scale)
             elif "modules_to_save" in name or "trainable_tokens" in name:
                 weight.add_(torch.randn(weight.shape, generator=generator) * weight.std())

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/weights/dora.h"
 #include "model/weights/saved_bases.h"
 
 namespace foretoken {
@@ -48,6 +49,7 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
                         changed_bases(module.path, adapter, *options_.model));
     FT_RETURN_IF_ERROR(read_wholes(module.path, changed, &adapter));
     FT_RETURN_IF_ERROR(read_token_rows(module.path, *options_.model, &adapter));
+    FT_RETURN_IF_ERROR(read_magnitudes(module.path, *options_.model, &adapter));
   }
   auto made = std::make_shared<EngineAdapter>();
   made->info = {module.name, module.path, module.base_model_name};

@@ -42,7 +42,7 @@ void lora_expand(Queue& queue, const LoraExpandArgs& args) {
   for (int part = 0; part < args.num_parts; ++part) FT_CHECK(args.part_cols[part] > 0);
   FT_CHECK(args.k > 0 &&
            (args.gated == nullptr || (args.weight != nullptr && args.counts != nullptr)));
-  FT_CHECK(args.bias == nullptr || args.gated != nullptr);
+  FT_CHECK(args.bias == nullptr || (args.gated != nullptr) == (args.weight != nullptr));
   FT_CHECK(args.weight == nullptr ||
            (args.num_parts == 2 && args.part_cols[0] == args.part_cols[1]));
   queue.launch(args);

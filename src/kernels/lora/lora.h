@@ -25,6 +25,8 @@ struct LoraMatrix {
   const void* b = nullptr;  // [rank, lora_stride(n)] of that type: column j holds what y[j] takes
   float scale = 0;
   int32_t rank = 0;  // a multiple of kLoraRankStep; 0: nothing is added
+  // [n], what y is multiplied by, with what is added and without its bias (DoRA); null: by one.
+  const float* factors = nullptr;
 };
 
 // Elements from one row of LoraMatrix::b to the next; columns from n on are zeros.
@@ -99,9 +101,10 @@ struct LoraShrinkArgs {
   const int32_t* token_ids = nullptr;  // [max_rows] or null
 };
 
-// y += b t for each row with an adapter. The products lie side by side in a row of y, or, with a
-// `weight` of gates and ups, as GemmArgs::kRawGates leaves them. With `gated`, for all live rows:
-// gated = activation(gate) * up of these sums, with the bits of gated_act; y then is used up.
+// y += b t for each row with an adapter, or y = factors * (y - bias + b t) + bias. The products lie
+// side by side in a row of y, or, with a `weight` of gates and ups, as GemmArgs::kRawGates leaves
+// them. With `gated`, for all live rows: gated = activation(gate) * up of these sums, with the bits
+// of gated_act; y then is used up.
 struct LoraExpandArgs {
   static constexpr Op kOp = Op::kLoraExpand;
   LoraRows rows;
@@ -120,7 +123,8 @@ struct LoraExpandArgs {
   int32_t k = 0;          // LoraShrinkArgs::k of t
   void* gated = nullptr;  // [max_rows, part_cols[0]] of dtype, or null; only with a weight
   const StepCounts* counts = nullptr;  // with `gated`
-  const float* bias = nullptr;         // [gate | up] or null; with `gated`
+  // [gate | up] or null, with `gated`, which adds it; without a weight what y has of it, as y is.
+  const float* bias = nullptr;
   Activation activation = Activation::kSilu;
 };
 

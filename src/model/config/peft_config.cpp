@@ -28,7 +28,6 @@ struct RefusedPart {
   bool merges = false;  // PEFT can add it to the model
 };
 constexpr RefusedPart kRefusedParts[] = {
-    {"use_dora", "DoRA scales the model's own matrices", true},
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
     {"target_parameters", "adapters of bare parameters (experts) are not applied", true},
@@ -140,6 +139,8 @@ Status PeftConfig::read_numbers(const json& config) {
   if (!std::isfinite(alpha_)) return wrong_type(where_, "lora_alpha", "a finite number");
   rank_stabilized_ = is_set(config, "use_rslora");
   ties_head_ = is_set(config, "ensure_weight_tying");
+  uses_dora_ = is_set(config, "use_dora");
+  transposes_ = is_set(config, "fan_in_fan_out");
   return {};
 }
 

@@ -19,8 +19,8 @@ inline constexpr const char* kMergeAdapter =
 // be applied beside a model's own weights.
 class PeftConfig {
  public:
-  // Unsupported, naming the field, for what is no plain LoRA of linear layers: another peft_type,
-  // DoRA, biases and the like. InvalidArgument for an ill-typed field.
+  // Unsupported, naming the field, for what is no LoRA of linear layers: another peft_type,
+  // biases and the like. InvalidArgument for an ill-typed field.
   static Result<PeftConfig> parse(const nlohmann::ordered_json& config, const std::string& where);
 
   // Whether modules_to_save names that module.
@@ -38,6 +38,10 @@ class PeftConfig {
   const std::vector<int32_t>& invocation() const { return invocation_; }
   // An output matrix that is tied to the embedding follows it (ensure_weight_tying).
   bool ties_head() const { return ties_head_; }
+  // It has magnitudes of the outputs, too (use_dora).
+  bool uses_dora() const { return uses_dora_; }
+  // The model has its matrices as [inputs, outputs] (fan_in_fan_out).
+  bool transposes() const { return transposes_; }
 
   // Of a module by its full name, as "model.layers.3.self_attn.q_proj". Errors: a pattern that is
   // no regular expression, or whose matching takes too long.
@@ -65,6 +69,8 @@ class PeftConfig {
   double alpha_ = 8;
   bool rank_stabilized_ = false;
   bool ties_head_ = false;
+  bool uses_dora_ = false;
+  bool transposes_ = false;
   Modules target_modules_;
   Modules exclude_modules_;
   Modules modules_to_save_;

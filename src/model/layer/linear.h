@@ -122,7 +122,7 @@ inline void multiply(const LayerRows& rows, const void* x, const Linear& linear,
   product.frees_next = linear.lora.matrices != nullptr ? 1 : 0;
   gemm(rows.queue, product);
   shrink_lora(rows.queue, adapted, x);
-  expand_lora(rows.queue, adapted, {y.rows, linear.outputs});
+  expand_lora(rows.queue, adapted, {y.rows, linear.outputs, linear.bias});
 }
 
 }  // namespace foretoken

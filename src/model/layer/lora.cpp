@@ -73,6 +73,7 @@ void expand_lora(Queue& queue, const AdaptedRows& rows, const AdaptedProduct& to
   LoraExpandArgs args = expand_args(rows);
   args.y = to.y;
   args.y_stride = to.y_stride;
+  args.bias = to.bias;
   lora_expand(queue, args);
 }
 

@@ -44,10 +44,11 @@ void shrink_lora_apart(Queue& queue, const AdaptedRows& rows, const void* x);
 // The same where x is a one at the row's id, of token_ids [max_rows]; `rows.inputs` is 1.
 void look_up_lora(Queue& queue, const AdaptedRows& rows, const int32_t* token_ids, int32_t num_ids);
 
-// What b t is added to: y [max_rows, y_stride] of the product.
+// What b t is added to: y [max_rows, y_stride] of the product, and the bias in it.
 struct AdaptedProduct {
   float* y;
   int32_t y_stride;
+  const float* bias = nullptr;
 };
 
 // Enqueues y += b t behind shrink_lora.

@@ -20,10 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The two matrices of a module.
+// The two matrices of a module, and the magnitudes that DoRA has beside them.
 struct LoraPair {
   const TensorView* a = nullptr;
   const TensorView* b = nullptr;
+  const TensorView* magnitude = nullptr;
 };
 using LoraPairs = std::map<std::string, LoraPair>;
 
@@ -31,16 +32,20 @@ using LoraPairs = std::map<std::string, LoraPair>;
 // name, too.
 struct LoraEnding {
   const char* text;
-  bool is_a;
+  const TensorView* LoraPair::* place;
 };
-constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", true},
-                                       {".lora_B.weight", false},
-                                       {".lora_A.default.weight", true},
-                                       {".lora_B.default.weight", false},
-                                       {".lora_embedding_A", true},
-                                       {".lora_embedding_B", false},
-                                       {".lora_embedding_A.default", true},
-                                       {".lora_embedding_B.default", false}};
+constexpr LoraEnding kLoraEndings[] = {
+    {".lora_A.weight", &LoraPair::a},
+    {".lora_B.weight", &LoraPair::b},
+    {".lora_A.default.weight", &LoraPair::a},
+    {".lora_B.default.weight", &LoraPair::b},
+    {".lora_embedding_A", &LoraPair::a},
+    {".lora_embedding_B", &LoraPair::b},
+    {".lora_embedding_A.default", &LoraPair::a},
+    {".lora_embedding_B.default", &LoraPair::b},
+    {".lora_magnitude_vector", &LoraPair::magnitude},
+    {".lora_magnitude_vector.weight", &LoraPair::magnitude},
+    {".lora_magnitude_vector.default.weight", &LoraPair::magnitude}};
 
 constexpr std::string_view kOriginal = "original_module.";
 // MonteCLoRA's, whose model is a plain one once it is trained.
@@ -50,9 +55,6 @@ constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
 constexpr std::string_view kTokenBase = ".token_adapter.base_layer.weight";
 
 std::string why_not_applied(const std::string& name) {
-  if (name.find("lora_magnitude_vector") != std::string::npos) {
-    return std::string("it belongs to DoRA; ") + kMergeAdapter;
-  }
   if (name.find(kOriginal) != std::string::npos) {
     return "it is the model's own beside a matrix that was trained, which is not there; save the "
            "adapter again with PEFT's save_pretrained()";
@@ -166,7 +168,7 @@ Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
     const std::string module =
         plain_tensor_name(name.substr(0, name.size() - std::strlen(ending->text)));
     LoraPair& pair = pairs[module];
-    const TensorView*& place = ending->is_a ? pair.a : pair.b;
+    const TensorView*& place = pair.*ending->place;
     if (place != nullptr) {
       return invalid_argument(path + ": the adapter of '" + module + "' is there twice");
     }
@@ -179,6 +181,15 @@ Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
   }
   if (pairs.empty()) return invalid_argument(path + ": it holds no adapter");
   return pairs;
+}
+
+// DoRA has magnitudes for every module.
+Status check_magnitude(const std::string& module, const LoraPair& pair, const PeftConfig& config) {
+  const bool is_there = pair.magnitude != nullptr;
+  if (is_there == config.uses_dora()) return {};
+  return invalid_argument(
+      pair.a->file + ": it " + (is_there ? "holds" : "lacks") + " magnitudes of '" + module +
+      "', but use_dora of adapter_config.json is " + (is_there ? "false" : "true"));
 }
 
 Status check_shapes(const std::string& module, const LoraPair& pair, int32_t rank) {
@@ -231,6 +242,8 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   FT_ASSIGN_OR_RETURN(linear.rank, config.rank(module));
   FT_ASSIGN_OR_RETURN(linear.scale, config.scale(module));
   FT_RETURN_IF_ERROR(check_shapes(module, pair, linear.rank));
+  FT_RETURN_IF_ERROR(check_magnitude(module, pair, config));
+  if (pair.magnitude != nullptr) linear.magnitude = pair.magnitude->name;
   if (linear.rank > max_rank) {
     return invalid_argument(pair.a->file + ": the adapter of '" + module + "' has rank " +
                             std::to_string(linear.rank) + ", but --max-lora-rank is " +
@@ -255,8 +268,9 @@ class AdapterWriter {
   }
   template <class List>
   void add_list(const List& list) {
-    add(static_cast<uint64_t>(list.size()));
-    add(list.data(), list.size());
+    const size_t bytes = list.size() * sizeof(*list.data());
+    add(static_cast<uint64_t>(bytes));
+    add(list.data(), bytes);
   }
 
   std::vector<std::byte> out;
@@ -267,7 +281,8 @@ size_t max_packed_bytes(const LoraAdapter& adapter) {
   constexpr size_t kFields = 64;  // the numbers and sizes of an entry
   size_t bytes = kFields;
   for (const LoraLinear& linear : adapter.linears) {
-    bytes += kFields + linear.module.size() + linear.a.size() + linear.b.size();
+    bytes += kFields + linear.module.size() + linear.a.size() + linear.b.size() +
+             linear.factors.size() * sizeof(float);
   }
   for (const WholeMatrix& whole : adapter.wholes) {
     bytes += kFields + whole.module.size() + whole.values.size();
@@ -285,10 +300,11 @@ class AdapterReader {
   }
   template <class List>
   bool read_list(List* out) {
-    uint64_t count = 0;
-    if (!read(&count) || count > bytes_.size() - at_) return false;
-    out->resize(count);
-    return read_bytes(out->data(), count);
+    constexpr size_t kElement = sizeof(typename List::value_type);
+    uint64_t bytes = 0;
+    if (!read(&bytes) || bytes > bytes_.size() - at_ || bytes % kElement != 0) return false;
+    out->resize(bytes / kElement);
+    return read_bytes(out->data(), bytes);
   }
 
  private:
@@ -351,6 +367,7 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   FT_RETURN_IF_ERROR(check_saved(file, config, adapter.bases));
   FT_RETURN_IF_ERROR(find_token_ids(file, config, &adapter));
   adapter.invocation = config.invocation();
+  adapter.transposed = config.transposes();
   adapter.dtype = dtype;
   for (LoraBase& base : adapter.bases) {
     FT_ASSIGN_OR_RETURN(base.was_trained, config.saves(module_of(base.name)));
@@ -393,6 +410,7 @@ std::vector<std::byte> pack_adapter(const LoraAdapter& adapter) {
     writer.add(linear.scale);
     writer.add_list(linear.a);
     writer.add_list(linear.b);
+    writer.add_list(linear.factors);
   }
   writer.add(static_cast<uint64_t>(adapter.wholes.size()));
   for (const WholeMatrix& whole : adapter.wholes) {
@@ -414,7 +432,7 @@ Result<LoraAdapter> unpack_adapter(const std::vector<std::byte>& packed) {
     whole = reader.read_list(&linear.module) && reader.read(&linear.rank) &&
             reader.read(&linear.inputs) && reader.read(&linear.outputs) &&
             reader.read(&linear.scale) && reader.read_list(&linear.a) &&
-            reader.read_list(&linear.b);
+            reader.read_list(&linear.b) && reader.read_list(&linear.factors);
   }
   whole = whole && reader.read(&count);
   for (uint64_t i = 0; whole && i < count; ++i) {

@@ -23,6 +23,11 @@ struct LoraLinear {
   float scale = 0;
   std::vector<std::byte> a;  // [rank, inputs] of the adapter's type
   std::vector<std::byte> b;  // [outputs, rank]
+  // Of DoRA: the tensor of magnitudes in the file, which read_magnitudes (dora.h) reads, and what
+  // outputs are multiplied by, what is added among them, but not their bias: [outputs]. Empty: by
+  // one. The tensor is not packed.
+  std::string magnitude = {};
+  std::vector<float> factors = {};
 };
 
 // An embedding or output matrix that PEFT saved whole beside an adapter, as it does where it was
@@ -63,6 +68,8 @@ struct LoraAdapter {
   // It acts on rows from where these ids stand last in a prompt, and not at all where they do not.
   // Empty: on all rows. Not packed.
   std::vector<int32_t> invocation = {};
+  // The model's files have matrices as [inputs, outputs] (fan_in_fan_out). Not packed.
+  bool transposed = false;
 
   int32_t max_rank() const;
 };

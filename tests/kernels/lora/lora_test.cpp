@@ -18,11 +18,13 @@ constexpr int kAdapters = 5, kSlots = 40;
 struct HostMatrix {
   int rank = 0;
   float scale = 0;
-  std::vector<float> a;  // [rank, k]
-  std::vector<float> b;  // [rank, n]
+  std::vector<float> a;        // [rank, k]
+  std::vector<float> b;        // [rank, n]
+  std::vector<float> factors;  // [n], or none
 };
 
-// Two products of one x, and adapters of several ranks for them; the first has none for the second.
+// Two products of one x, and adapters of several ranks for them; the first has none for the second,
+// the fourth multiplies what comes of both.
 class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple<int, DType, int>> {
  protected:
   void SetUp() override {
@@ -41,7 +43,7 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
   }
 
   LoraMatrix make_matrix(int adapter, int part, int rank) {
-    HostMatrix host{rank, 0.5f + 0.25f * float(adapter), {}, {}};
+    HostMatrix host{rank, 0.5f + 0.25f * float(adapter), {}, {}, {}};
     const auto seed = static_cast<uint64_t>(10 * adapter + part);
     const int64_t stride = lora_stride(n_[part]);
     const TypedData a =
@@ -54,8 +56,10 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
     const TypedData b = typed_data(columns, dtype_);
     host.a = a.values;
     host.b = b.values;
+    if (adapter == 3) host.factors = random_floats(static_cast<size_t>(n_[part]), seed + 7);
     hosts_.push_back(host);
-    return {upload_typed(a), upload_typed(b), host.scale, rank};
+    return {upload_typed(a), upload_typed(b), host.scale, rank,
+            host.factors.empty() ? nullptr : to_device(host.factors)};
   }
 
   // Row r has slot r of `slots`, whose adapters are those of `adapters`; 0: none.
@@ -105,6 +109,9 @@ class LoraTest : public RowOpTest, public testing::WithParamInterface<std::tuple
           y[size_t(part * n_[0] + c)] +=
               host.scale * t * host.b[size_t(j) * lora_stride(n_[part]) + c];
         }
+      }
+      for (size_t c = 0; c < host.factors.size(); ++c) {
+        y[static_cast<size_t>(part * n_[0]) + c] *= host.factors[c];
       }
     }
     return y;
@@ -318,6 +325,7 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
                      upload_typed(typed_data(random_floats(size_t(size), 18 + part), dtype_)), 0.5f,
                      8});
   }
+  table[0].factors = to_device(random_floats(kSize, 28, 0.3f));
   const LoraMatrix* matrices = to_device(table);
   const LoraRows rows = group({1, 0, 1, 0, 0, 1, 1, 1, 1, 0, 1});
   float* t = allocate<float>(size_t(kRows) * 2 * lora_splits(k_) * max_rank_);
@@ -333,7 +341,9 @@ TEST_P(LoraTest, ReachesGatesAndUpsBeforeTheyAreMultiplied) {
   gemm(queue(), args);
   expand.y = static_cast<float*>(args.y);
   expand.y_stride = 2 * kSize;
+  expand.bias = bias;
   lora_expand(queue(), expand);
+  expand.bias = nullptr;
   const size_t bytes = size_t(kRows) * kSize * dtype_size(dtype_);
   uint8_t* want = marked(bytes);
   gated_act(queue(),

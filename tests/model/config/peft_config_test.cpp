@@ -69,7 +69,7 @@ TEST(PeftConfig, RanksAndScalesFollowTheirPatterns) {
 
 TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
   const std::vector<OrderedJson> refused = {{{"peft_type", "IA3"}},
-                                            {{"use_dora", true}},
+                                            {{"use_qalora", true}},
                                             {{"bias", "all"}},
                                             {{"layer_replication", {{0, 1}}}},
                                             {{"init_lora_weights", "pissa_niter_4"}}};
@@ -78,8 +78,8 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
     EXPECT_EQ(status.code(), StatusCode::kUnsupported) << more;
     EXPECT_NE(status.message().find(more.begin().key()), std::string::npos) << status.message();
   }
-  for (const OrderedJson& more : {OrderedJson{{"use_dora", true}}, OrderedJson{{"bias", "all"}},
-                                  OrderedJson{{"target_parameters", {"experts.down_proj"}}}}) {
+  for (const OrderedJson& more :
+       {OrderedJson{{"bias", "all"}}, OrderedJson{{"target_parameters", {"experts.down_proj"}}}}) {
     EXPECT_NE(refusal_of(more).message().find("merge_and_unload()"), std::string::npos) << more;
   }
   // Of these PEFT can merge neither.
@@ -87,6 +87,8 @@ TEST(PeftConfig, WhatIsNoPlainLoraIsRefusedByName) {
   EXPECT_EQ(message.find("merge"), std::string::npos) << message;
   EXPECT_NE(message.find("; "), std::string::npos) << message;
   EXPECT_TRUE(refusal_of({{"modules_to_save", nullptr}, {"use_dora", false}}).ok());
+  EXPECT_TRUE(config_with({{"use_dora", true}}).uses_dora());
+  EXPECT_TRUE(config_with({{"fan_in_fan_out", true}}).transposes());
   EXPECT_TRUE(refusal_of({{"fan_in_fan_out", true}}).ok());
   EXPECT_TRUE(refusal_of({{"modules_to_save", OrderedJson::array()}, {"bias", "none"}}).ok());
   EXPECT_TRUE(

@@ -296,10 +296,27 @@ TEST_F(LoraAdapterFolder, PackedBytesTakeLittleMoreThanTheyAre) {
   EXPECT_LE(packed.capacity(), packed.size() + 256);
 }
 
+TEST_F(LoraAdapterFolder, MagnitudesBelongToDora) {
+  const std::string base = kModule;
+  for (const char* ending : {".lora_magnitude_vector", ".lora_magnitude_vector.weight"}) {
+    const std::vector<TensorToWrite> tensors = {tensor(a_, {2, 3}), tensor(b_, {5, 2}),
+                                                tensor(base + ending, {1, 5})};
+    write({{"use_dora", true}}, tensors);
+    LoraAdapter adapter = read().value();
+    EXPECT_EQ(adapter.linears[0].magnitude, base + ending);
+    adapter.linears[0].factors = {1, 2, 3, 4, 5};
+    const LoraAdapter packed = unpack_adapter(pack_adapter(adapter)).value();
+    EXPECT_EQ(packed.linears[0].factors, adapter.linears[0].factors);
+    write({}, tensors);
+    expect_error(StatusCode::kInvalidArgument, "holds magnitudes of");
+  }
+  write({{"use_dora", true}}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
+  expect_error(StatusCode::kInvalidArgument, "lacks magnitudes of");
+}
+
 TEST_F(LoraAdapterFolder, TensorsThatAreNotAppliedAreRefusedByName) {
   for (const auto& [name, why] :
-       {std::pair{"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector", "DoRA"},
-        std::pair{"base_model.model.score.weight", "modules_to_save"},
+       {std::pair{"base_model.model.score.weight", "modules_to_save"},
         std::pair{"base_model.model.model.norm.modules_to_save.default.weight", "modules_to_save"},
         std::pair{"other", "no matrix of a LoRA adapter"}}) {
     write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}), tensor(name, {2, 2})});

@@ -52,6 +52,13 @@ FT_AVX2 void add_columns_pairs(const T* b, int64_t stride, const float* t, int r
   add_columns<LanePair>(b, stride, t, rank, y, cols);
 }
 
+// y = f (y - bias + b t) + bias, where y - bias + b t is y already but for the bias.
+void apply_factors(const float* factors, const float* bias, float* y, int cols) {
+  for (int c = 0; c < cols; ++c) {
+    y[c] = factors[c] * y[c] + (bias != nullptr ? (1 - factors[c]) * bias[c] : 0.0f);
+  }
+}
+
 // Columns [first, first + count) of a product, and where they lie in a row of y.
 struct LoraSegment {
   int first;
@@ -84,6 +91,7 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
   if (matrix.rank == 0) return;
   const int64_t stride = lora_stride(a.part_cols[part]);
   static const bool pairs = has_lane_pairs();
+  const bool has_bias = a.bias != nullptr && a.weight == nullptr;
   for (int i = tile.begin; i < tile.begin + tile.count; ++i) {
     const float* t = a.t + (int64_t{i} * a.num_parts + part) * lora_splits(a.k) * a.max_rank;
     float* y = a.y + int64_t{a.rows.rows[i]} * a.y_stride + segment.place;
@@ -96,6 +104,9 @@ void expand_segment(const LoraExpandArgs& a, const LoraTile& tile, int part,
       add(static_cast<const uint16_t*>(matrix.b) + segment.first, stride, t, matrix.rank, y,
           segment.count);
     }
+    if (matrix.factors == nullptr) continue;
+    apply_factors(matrix.factors + segment.first, has_bias ? a.bias + segment.place : nullptr, y,
+                  segment.count);
   }
 }
 

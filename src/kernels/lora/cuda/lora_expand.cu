@@ -81,14 +81,29 @@ struct YRows {
       }
     }
   }
+  // y = f (y - bias + sum) + bias, of the thread's columns of f and of the bias, which may be null.
+  __device__ void add_scaled(const float (&sum)[kRows][kExpandCols], int live, int live_cols,
+                             const float* factors, const float* bias) const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (r >= live) break;
+#pragma unroll
+      for (int i = 0; i < kExpandCols; ++i) {
+        if (i >= live_cols) break;
+        const float kept = bias != nullptr ? (1 - factors[i]) * bias[i] : 0.0f;
+        at[r][i] = fmaf(factors[i], at[r][i] + sum[r][i], kept);
+      }
+    }
+  }
 };
 
 template <int kRows, class T>
 __device__ void add_rows(const YRows<kRows>& y, const ExpandItem<T>& item, const float* t,
-                         int t_stride, int live) {
+                         int t_stride, int live, const float* bias) {
   float sum[kRows][kExpandCols] = {};
   item.side.add_to(t, t_stride, sum);
-  y.add(sum, live, item.live_cols);
+  if (item.side.factors == nullptr) return y.add(sum, live, item.live_cols);
+  y.add_scaled(sum, live, item.live_cols, item.side.factors, bias);
 }
 
 template <class T>
@@ -96,6 +111,8 @@ __device__ void expand_item(const LoraExpandArgs& args, const ExpandItem<T>& ite
                             const int32_t* rows, float* shared_t) {
   const int t_stride = lora_t_stride(args.max_rank);
   const bool live_lane = item.live_cols > 0;
+  const bool has_bias = args.bias != nullptr && args.weight == nullptr;
+  const float* const bias = has_bias ? args.bias + item.place : nullptr;
   YRows<kRowsAtOnce> y;
   if (live_lane) y.load(args, rows, item.tile.count, item.place, item.live_cols);
   gather_t(args, item.tile, item.part, item.side.rank, shared_t);
@@ -103,7 +120,7 @@ __device__ void expand_item(const LoraExpandArgs& args, const ExpandItem<T>& ite
   for (int done = 0; live_lane && done < item.tile.count; done += kRowsAtOnce) {
     const int left = item.tile.count - done;
     if (done > 0) y.load(args, rows + done, left, item.place, item.live_cols);
-    add_rows(y, item, shared_t + done * t_stride, t_stride, left);
+    add_rows(y, item, shared_t + done * t_stride, t_stride, left, bias);
   }
   __syncthreads();
 }

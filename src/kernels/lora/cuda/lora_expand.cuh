@@ -67,15 +67,18 @@ struct LoraSide {
   LoraColumns<T, kCols, kHeldRanks<T>> first;  // fetched early
   const T* b = nullptr;                        // column 0 of the thread's
   int64_t stride = 0;
-  int rank = 0;  // 0: nothing is added
+  int rank = 0;                    // 0: nothing is added
+  const float* factors = nullptr;  // of the thread's columns; null: by one
 
   __device__ void find(const LoraExpandArgs& args, int adapter, int part, int column) {
     rank = 0;
+    factors = nullptr;
     if (adapter < 0) return;
     const LoraMatrix matrix = lora_matrix(args.matrices, adapter, args.adapter_stride, part);
     stride = lora_stride(args.part_cols[part]);
     b = static_cast<const T*>(matrix.b) + column;
     rank = matrix.rank;
+    if (matrix.factors != nullptr) factors = matrix.factors + column;
     first.load(b, stride, column < args.part_cols[part] ? rank : 0);
   }
 

@@ -55,6 +55,15 @@ __device__ void add_sums(GateValues<float>& to, const float (&sum)[kGateCols]) {
   for (int i = 0; i < kGateCols; ++i) to.at[i] += sum[i];
 }
 
+// By the factors of a thread's columns; null: by one.
+__device__ void scale_columns(const float* factors, int live_cols, GateValues<float>& to) {
+  if (factors == nullptr) return;
+#pragma unroll
+  for (int i = 0; i < kGateCols; ++i) {
+    if (i < live_cols) to.at[i] = __fmul_rn(to.at[i], factors[i]);
+  }
+}
+
 // The bias of gates from `bias` on.
 __device__ void add_bias(const LoraExpandArgs& args, int column, const float* bias,
                          GateValues<float>& to) {
@@ -92,17 +101,24 @@ template <Activation kActivation, class T>
 __device__ void gate_rows(const LoraExpandArgs& args, const GateItem<T>& item, RawRows& raw,
                           const int32_t* rows, int live, const float* t_gates, const float* t_ups) {
   const int t_stride = lora_t_stride(args.max_rank);
+  const int live_cols = args.part_cols[0] - item.column;
   float sum[kGateRows][kGateCols] = {};
   if (item.gates.rank > 0) {
     item.gates.add_to(t_gates, t_stride, sum);
 #pragma unroll
-    for (int r = 0; r < kGateRows; ++r) add_sums(raw.gates[r], sum[r]);
+    for (int r = 0; r < kGateRows; ++r) {
+      add_sums(raw.gates[r], sum[r]);
+      scale_columns(item.gates.factors, live_cols, raw.gates[r]);
+    }
   }
   if (item.ups.rank > 0) {
     memset(sum, 0, sizeof sum);
     item.ups.add_to(t_ups, t_stride, sum);
 #pragma unroll
-    for (int r = 0; r < kGateRows; ++r) add_sums(raw.ups[r], sum[r]);
+    for (int r = 0; r < kGateRows; ++r) {
+      add_sums(raw.ups[r], sum[r]);
+      scale_columns(item.ups.factors, live_cols, raw.ups[r]);
+    }
   }
 #pragma unroll
   for (int r = 0; r < kGateRows; ++r) {
