@@ -175,7 +175,15 @@ TEST_F(SavedBases, RowsOfTokensStandInTheModelsMatrices) {
                         tied.wholes[0].values.data() + 4 * row_bytes, row_bytes),
             0);
   EXPECT_EQ(cut.wholes[0].values[0], std::byte{0});
-  for (const auto& [ids, part] : {std::pair{"[4, 6]", "token 6"}, std::pair{"[4]", "has shape"}}) {
+  // Of tokens behind the model's, none between them left out.
+  LoraAdapter more = read({table}, "[7, 6]");
+  ASSERT_TRUE(read_token_rows(adapter_.path(), model_.path(), &more).ok());
+  ASSERT_EQ(more.wholes[0].rows, 8);
+  ASSERT_EQ(more.wholes[0].values.size(), 8 * row_bytes);
+  EXPECT_EQ(std::memcmp(more.wholes[0].values.data() + 7 * row_bytes,
+                        tied.wholes[0].values.data() + 4 * row_bytes, row_bytes),
+            0);
+  for (const auto& [ids, part] : {std::pair{"[4, 7]", "token 7"}, std::pair{"[4]", "has shape"}}) {
     LoraAdapter wrong = read({table}, ids);
     const Status status = read_token_rows(adapter_.path(), model_.path(), &wrong);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
