@@ -1,8 +1,11 @@
 #include "device/cpu/cpu_pool.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <string>
 
 #include "support/gate.h"
 
@@ -63,6 +66,33 @@ TEST(CpuPool, HelpersWakeAfterTheyParked) {
     });
     EXPECT_TRUE(met) << "both threads must take part";
   }
+}
+
+// The letter by which the system tells what a thread of this process does: S asleep, R running.
+char state_of(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= text.size() ? '?' : text[name_end + 2];
+}
+
+// A helper whose core somebody else has is waited for asleep: a caller that spins would have the
+// core, or the time that a container is allowed, which the helper needs.
+TEST(CpuPool, ALateHelperIsWaitedForAsleep) {
+  CpuPool pool(2);
+  const pid_t caller = gettid();
+  std::atomic<bool> begun{false}, slept{false};
+  const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
+  pool.parallel_for(2, [&](int64_t, int worker) {
+    const std::atomic<bool>& awaited = worker == 0 ? begun : slept;
+    if (worker != 0) begun = true;
+    while (!awaited && std::chrono::steady_clock::now() < deadline) {
+      if (worker != 0 && state_of(caller) == 'S') slept = true;
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_TRUE(slept);
 }
 
 }  // namespace

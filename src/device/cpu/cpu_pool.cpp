@@ -48,9 +48,20 @@ void CpuPool::run(int64_t count, Call call, void* context) {
   if (num_parked_.load(std::memory_order_seq_cst) > 0) wake_helpers();
   while (take_one(0)) {
   }
-  for (int spins = 0; completed_.load(std::memory_order_acquire) != count; ++spins) {
+  await_completion(count);
+}
+
+// A helper that lost its core in the middle of an index needs a core more than the caller does.
+void CpuPool::await_completion(int64_t count) {
+  int64_t done = completed_.load(std::memory_order_acquire);
+  for (int spins = 0; done != count && spins < kSpinsBeforePark; ++spins) {
     spin_pause(spins);
+    done = completed_.load(std::memory_order_acquire);
   }
+  if (done == count) return;
+  caller_parked_.store(true, std::memory_order_seq_cst);
+  while ((done = completed_.load(std::memory_order_seq_cst)) != count) completed_.wait(done);
+  caller_parked_.store(false, std::memory_order_relaxed);
 }
 
 bool CpuPool::take_one(int worker) {
@@ -65,7 +76,8 @@ bool CpuPool::take_one(int worker) {
     if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
                                       std::memory_order_acquire)) {
       call(context, index, worker);
-      completed_.fetch_add(1, std::memory_order_release);
+      completed_.fetch_add(1, std::memory_order_seq_cst);
+      if (caller_parked_.load(std::memory_order_seq_cst)) completed_.notify_one();
       return true;
     }
   }

@@ -13,7 +13,8 @@ namespace foretoken::cpu {
 
 // A persistent pool that runs index ranges. The calling thread takes part as worker 0; helpers
 // spin briefly after a job and then park. A helper that wakes late finds nothing to do and is not
-// waited for, so a busy machine costs speed, never a stall. Threads keep to cores of their own. One
+// waited for; one that lost its core within an index is, by a caller that spins briefly and then
+// sleeps. So a busy machine costs speed, never a stall. Threads keep to cores of their own. One
 // caller at a time.
 class CpuPool {
  public:
@@ -42,6 +43,7 @@ class CpuPool {
 
   void run(int64_t count, Call call, void* context);
   bool take_one(int worker);
+  void await_completion(int64_t count);
   void helper_main(int worker);
   void wake_helpers();
 
@@ -51,6 +53,7 @@ class CpuPool {
   std::atomic<Call> call_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<int64_t> completed_{0};
+  std::atomic<bool> caller_parked_{false};
   std::atomic<int> num_parked_{0};
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
