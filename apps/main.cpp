@@ -1,5 +1,6 @@
 #include <foretoken/version.h>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "apps/flags/config_file.h"
@@ -20,6 +22,7 @@
 #include "apps/options/dotted_flags.h"
 #include "apps/options/rank_process.h"
 #include "apps/terminal/report.h"
+#include "base/thread_limit.h"
 
 namespace foretoken {
 namespace {
@@ -123,10 +126,16 @@ int run_main(int argc, char** argv) {
 }  // namespace foretoken
 
 int main(int argc, char** argv) {
+  // A file that may not grow (ulimit -f) is an error of what writes it, not an end without a word.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return foretoken::run_main(argc, argv);
   } catch (const std::bad_alloc&) {
     foretoken::report_error("out of memory; lower --max-model-len, --max-num-seqs or the KV cache");
+  } catch (const std::system_error& error) {
+    foretoken::report_error(foretoken::is_thread_limit(error)
+                                ? foretoken::thread_limit_reached().message()
+                                : error.what());
   } catch (const std::exception& error) {
     foretoken::report_error(error.what());
   }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/thread_limit.h"
 #include "compat/combination.h"
 #include "device/cuda_plugin.h"
 #include "device/device_traits.h"
@@ -78,7 +79,8 @@ Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given
   if (size > 1 || links[0].beside[0] != nullptr) load_kernels_at_start();
   std::unique_ptr<EngineImpl> engine(new EngineImpl(std::move(links[0]), given.parallel, barrier));
   links.erase(links.begin());
-  const Status status = engine->start(given, hooks, start, std::move(links));
+  const Status status =
+      start_threads([&] { return engine->start(given, hooks, start, std::move(links)); });
   engine->barrier_ = nullptr;
   if (status.ok()) return engine;
   engine->ranks_.abort(status);

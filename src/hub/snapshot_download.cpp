@@ -24,9 +24,9 @@ class DownloadPool {
   Status run() {
     const size_t num_threads =
         std::min(files_.size(), static_cast<size_t>(std::max(1, job_.options.max_parallel)));
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (size_t i = 0; i < num_threads; ++i) threads.emplace_back([this] { work(); });
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads) thread.join();
     return error_;
   }
 

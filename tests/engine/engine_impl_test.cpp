@@ -8,6 +8,7 @@
 #include "support/gate.h"
 #include "support/held_queue.h"
 #include "support/hold_processor.h"
+#include "support/no_threads.h"
 #include "support/sanitizers.h"
 
 namespace foretoken {
@@ -31,6 +32,14 @@ TEST_F(EngineTest, TellsWhatItDecided) {
   EXPECT_GT(info.weight_bytes, 0);
   EXPECT_GT(info.kv_cache_bytes, 0);
   EXPECT_EQ(make(config(0))->info().drafter, "");
+}
+
+TEST_F(EngineTest, WithoutThreadsItIsToldAndEnds) {
+  const test::NoThreads none;
+  const auto made = EngineImpl::create(config(4), {});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(contains(made.status().message(), "ulimit -u")) << made.status().message();
 }
 
 // Requests end, and so does the engine, while the device stands still.

@@ -16,12 +16,19 @@ constexpr uint64_t index_of(uint64_t ticket) { return ticket & 0xffffffffull; }
 }  // namespace
 
 CpuPool::CpuPool(int num_threads) : ticket_(kClosed), apart_(num_threads) {
-  for (int worker = 1; worker < num_threads; ++worker) {
-    helpers_.emplace_back([this, worker] { helper_main(worker); });
+  try {
+    for (int worker = 1; worker < num_threads; ++worker) {
+      helpers_.emplace_back([this, worker] { helper_main(worker); });
+    }
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 
-CpuPool::~CpuPool() {
+CpuPool::~CpuPool() { stop(); }
+
+void CpuPool::stop() {
   {
     std::lock_guard lock(mutex_);
     stop_.store(true);

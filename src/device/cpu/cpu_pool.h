@@ -41,6 +41,7 @@ class CpuPool {
  private:
   using Call = void (*)(void* context, int64_t index, int worker);
 
+  void stop();
   void run(int64_t count, Call call, void* context);
   bool take_one(int worker);
   void await_completion(int64_t count);

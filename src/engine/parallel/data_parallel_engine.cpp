@@ -189,13 +189,13 @@ std::vector<RequestOutput> DataParallelEngine::generate(std::vector<Request> req
     share.requests.push_back(std::move(requests[i]));
     share.requests.back().data_parallel_rank.reset();
   }
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (size_t i = 0; i < engines_.size(); ++i) {
     if (shares[i].parts.empty()) continue;
     threads.emplace_back(
         [&, i] { shares[i].outputs = engines_[i]->generate(std::move(shares[i].requests)); });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   return in_order(shares, requests.size());
 }
 

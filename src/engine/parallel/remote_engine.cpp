@@ -72,7 +72,7 @@ RemoteEngine::~RemoteEngine() {
   const Status sent = send(FrontKind::kEnd, 0, {});
   if (!sent.ok()) FT_LOG(debug, "engine {} had ended: {}", index_, sent.message());
   receiver_.join();
-  deliverer_.join();
+  if (deliverer_.joinable()) deliverer_.join();
 }
 
 Status RemoteEngine::submit(Request request, OutputCallback callback, std::string* request_id) {

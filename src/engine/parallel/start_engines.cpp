@@ -130,11 +130,11 @@ Result<StartedEngines> start_front(const EngineConfig& config,
 }  // namespace
 
 void end_together(Engines& engines) {
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (std::unique_ptr<Engine>& engine : engines) {
     if (engine != nullptr) threads.emplace_back([&engine] { engine.reset(); });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
 }
 
 Result<StartedEngines> start_engines(const EngineConfig& config,

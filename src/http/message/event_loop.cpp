@@ -15,7 +15,13 @@ EventLoop::EventLoop() : guard_(context_.get_executor()) {}
 EventLoop::~EventLoop() { join(); }
 
 void EventLoop::start(const std::string& name) {
-  thread_ = std::thread([this, name] { run(name); });
+  try {
+    thread_ = std::thread([this, name] { run(name); });
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    throw;
+  }
 }
 
 void EventLoop::run(const std::string& name) {

@@ -21,7 +21,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // `name`: at most 15 characters, for debuggers.
+  // `name`: at most 15 characters, for debuggers. Where no thread starts it throws, and is at its
+  // end.
   void start(const std::string& name);
   // Waits until nothing is left to do; the connections must be closing.
   void join();

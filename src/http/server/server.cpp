@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread_limit.h"
 #include "http/message/event_loop.h"
 #include "http/server/connection.h"
 #include "http/server/listener.h"
@@ -231,7 +232,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerConfig config, std::vector<R
   FT_ASSIGN_OR_RETURN(Router router, Router::make(std::move(routes)));
   FT_ASSIGN_OR_RETURN(auto tls, make_tls_context(config.tls));
   auto impl = std::make_unique<Impl>(std::move(config), std::move(router), std::move(tls));
-  FT_RETURN_IF_ERROR(impl->listen());
+  FT_RETURN_IF_ERROR(start_threads([&] { return impl->listen(); }));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

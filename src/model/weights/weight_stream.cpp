@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/thread_limit.h"
 #include "base/thread_role.h"
 #include "model/files/forms/convert.h"
 #include "model/files/forms/quantized_tensor.h"
@@ -123,13 +124,21 @@ Status WeightStream::add(WeightPiece piece) {
   std::lock_guard lock(mutex_);
   if (!error_.ok()) return error_;
   pieces_.push_back(std::move(piece));
-  if (readers_.size() < static_cast<size_t>(config_.num_readers)) {
-    Reader& reader = *readers_.emplace_back(std::make_unique<Reader>(device_));
-    reader.thread = std::thread([this, &reader] { reader_main(reader); });
-    ++num_running_;
-  } else {
+  if (readers_.size() == static_cast<size_t>(config_.num_readers)) {
     changed_.notify_one();
+    return {};
   }
+  auto reader = std::make_unique<Reader>(device_);
+  const Status started = start_threads([&]() -> Status {
+    reader->thread = std::thread([this, own = reader.get()] { reader_main(*own); });
+    return {};
+  });
+  if (!started.ok()) {
+    changed_.notify_one();
+    return readers_.empty() ? started : Status();
+  }
+  readers_.push_back(std::move(reader));
+  ++num_running_;
   return {};
 }
 

@@ -7,7 +7,12 @@
 namespace foretoken {
 
 WorkPool::WorkPool(int num_threads, size_t max_queued) : max_queued_(max_queued) {
-  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { main(); });
+  try {
+    for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { main(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
 WorkPool::~WorkPool() { stop(); }

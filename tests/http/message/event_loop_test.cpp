@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <system_error>
 #include <vector>
+
+#include "support/no_threads.h"
 
 namespace foretoken::http {
 namespace {
@@ -42,6 +45,16 @@ TEST(HttpEventLoop, WorkAfterTheEndIsDropped) {
   const auto held = std::make_shared<int>(1);
   EXPECT_FALSE(loop.post([held] { FAIL(); }));
   EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(HttpEventLoop, ALoopWithoutAThreadIsAtItsEnd) {
+  EventLoop loop;
+  {
+    const test::NoThreads none;
+    EXPECT_THROW(loop.start("ft-test"), std::system_error);
+  }
+  EXPECT_FALSE(loop.post([] {}));
+  loop.join();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "http/server/test_server.h"
+#include "support/no_threads.h"
 
 namespace foretoken::http {
 namespace {
@@ -46,6 +47,16 @@ TEST(HttpServer, AProbeFindsWhatAStartWouldAndLeavesNothing) {
   config.port = 0;
   config.tls.certfile = "/no/such/file";
   EXPECT_NE(Server::probe(config).message(), "");
+}
+
+TEST(HttpServer, WithoutThreadsItIsToldAndEnds) {
+  ServerConfig config;
+  config.host = "127.0.0.1";
+  config.port = 0;
+  const test::NoThreads none;
+  const auto server = Server::start(config, {});
+  ASSERT_FALSE(server.ok());
+  EXPECT_NE(server.status().message().find("ulimit -u"), std::string::npos);
 }
 
 TEST(HttpServer, KeysOpenRoutesThatNeedThem) {

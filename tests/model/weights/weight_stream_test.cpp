@@ -10,6 +10,7 @@
 #include "base/bfloat16.h"
 #include "dialled/safetensors_writer.h"
 #include "model/forward_harness.h"
+#include "support/no_threads.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -133,6 +134,24 @@ TEST(WeightStreamConfig, FewThreadsForSmallWeights) {
   EXPECT_GE(weight_stream_config(int64_t{16} << 30).num_readers, 1);
   EXPECT_LE(weight_stream_config(int64_t{16} << 30).num_readers,
             static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+}
+
+TEST_F(WeightStreamTest, FewerReadersThanWantedDoAndNoneIsAnError) {
+  const auto one = stream(3);
+  WeightPiece piece;
+  piece.runs = {{tensor_, 0, 8}};
+  piece.dtype = DType::kF32;
+  piece.to = reinterpret_cast<std::byte*>(to_);
+  ASSERT_TRUE(one->add(piece).ok());
+  const auto none = stream(1);
+  {
+    const test::NoThreads no_threads;
+    EXPECT_TRUE(one->add(piece).ok());
+    EXPECT_EQ(none->add(piece).code(), StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(one->finish([] {}).ok());
+  EXPECT_EQ(to_[7], 7.5f);
+  none->stop();
 }
 
 }  // namespace

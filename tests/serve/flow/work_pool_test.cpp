@@ -5,6 +5,9 @@
 #include <atomic>
 #include <future>
 #include <stdexcept>
+#include <system_error>
+
+#include "support/no_threads.h"
 
 namespace foretoken {
 namespace {
@@ -57,6 +60,11 @@ TEST(WorkPool, WhatIsPostedAfterItStoppedIsDropped) {
   pool.post([&] { ran = true; });
   pool.stop();
   EXPECT_FALSE(ran);
+}
+
+TEST(WorkPool, WithoutThreadsThereIsNoPool) {
+  const test::NoThreads none;
+  EXPECT_THROW(WorkPool(3, 10), std::system_error);
 }
 
 }  // namespace
