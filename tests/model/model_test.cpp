@@ -255,7 +255,6 @@ TEST(Model, DummyWeightsHaveTheTypeOfTheirConfig) {
     EXPECT_GT(bytes, plain / 3) << quantization;
   }
   EXPECT_EQ(bytes_with({{"quant_method", "awq"}, {"bits", 4}}), plain);
-  EXPECT_EQ(bytes_with({{"quant_method", "of nobody"}}), plain);
 }
 
 TEST(Model, QuantisedDummyWeightsNeedWholeBlocks) {

@@ -48,7 +48,15 @@ std::string chain_method(const Checkpoint& checkpoint) {
   return {};
 }
 
-MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
+// Of files without a tensor that tells them from those of other methods. It may be missing: then
+// what config.json calls them counts, whose reader names what is not there.
+MethodGuess without_mark(const char* method, const std::string& named) {
+  if (named.empty() || named == method) return {method, true};
+  return {named, false};
+}
+
+// `named`: what config.json calls the files; empty: nothing that is known.
+MethodGuess method_of_tensors(const Checkpoint& checkpoint, const std::string& named) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
   bool block = false, markov = false, masks = false, chained = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
@@ -69,30 +77,37 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint) {
   if (chained && first_layer) return {"gemma4_assistant", true};
   if (fc && block) return {markov ? "dspark" : "dflash", true};
   if (fc && masks) return {"p_eagle", true};
-  if (fc) return {eagle3 ? "eagle3" : "eagle", true};
+  // EAGLE-3's are called EAGLE's, too.
+  if (fc && eagle3) return without_mark("eagle3", named == "eagle" ? std::string() : named);
+  if (fc) return without_mark("eagle", named);
   // A target may hold its MTP modules itself.
   if (mtp) return {"mtp", !(embedding && first_layer)};
-  if (embedding && first_layer) return {"draft_model", true};
+  if (embedding && first_layer) return without_mark("draft_model", named);
   const std::string chain = chain_method(checkpoint);
   return {chain, !chain.empty()};
 }
 
-// A language model that was trained to draft behind mask tokens says which.
-bool names_mask(const std::string& folder) {
-  const auto config = read_model_json(folder, "config.json");
-  return config.ok() &&
-         (config.value().contains("pard_token") || config.value().contains("ptd_token_id"));
+// What was trained to draft behind mask tokens says which.
+bool names_mask(const nlohmann::json& config) {
+  return config.contains("pard_token") || config.contains("ptd_token_id");
 }
 
-MethodGuess method_of_config(const nlohmann::json& config) {
+// By the names that config.json has for what it describes; empty: none that is known.
+std::string method_of_class(const nlohmann::json& config) {
   if (config.contains("speculators_model_type") && config["speculators_model_type"].is_string()) {
-    return {method_in(config["speculators_model_type"]), false};
+    return method_in(config["speculators_model_type"]);
   }
   for (const char* field : {"architectures", "model_type"}) {
     if (!config.contains(field)) continue;
     const std::string method = method_in(config[field].dump());
-    if (!method.empty()) return {method, false};
+    if (method == "eagle3" && names_mask(config)) return "p_eagle";
+    if (!method.empty()) return method;
   }
+  return {};
+}
+
+MethodGuess method_of_config(const nlohmann::json& config) {
+  if (const std::string named = method_of_class(config); !named.empty()) return {named, false};
   if (config.contains("draft_vocab_size")) return {"eagle3", false};
   if (config.contains("medusa_num_heads")) return {"medusa", false};
   return {};
@@ -102,13 +117,14 @@ MethodGuess method_of_config(const nlohmann::json& config) {
 
 MethodGuess method_of_files(const std::string& folder) {
   if (folder.empty()) return {};
+  const auto read = read_model_json(folder, "config.json");
+  const nlohmann::json config = read.ok() ? read.value() : nlohmann::json::object();
   if (const auto checkpoint = Checkpoint::open(folder); checkpoint.ok()) {
-    const MethodGuess guess = method_of_tensors(checkpoint.value());
-    if (guess.method == "draft_model" && names_mask(folder)) return {"pard", true};
+    const MethodGuess guess = method_of_tensors(checkpoint.value(), method_of_class(config));
+    if (guess.method == "draft_model" && names_mask(config)) return {"pard", true};
     if (!guess.method.empty()) return guess;
   }
-  const auto config = read_model_json(folder, "config.json");
-  return config.ok() ? method_of_config(config.value()) : MethodGuess{};
+  return method_of_config(config);
 }
 
 MethodGuess method_of_name(const std::string& model) {

@@ -67,11 +67,13 @@ class MedusaHead final : public ChainHead {
 class MedusaNames {
  public:
   MedusaNames(const WeightLoader& loader, const MedusaConfig& config) : config_(config) {
+    const auto has = [&](const std::string& name) { return loader.has_optional(name + ".weight"); };
     for (const char* prefix : {"", "medusa_heads.", "medusa_head."}) {
       for (const bool in_blocks : {false, true}) {
         prefix_ = prefix;
         in_blocks_ = in_blocks;
-        if (loader.has_optional(block(0, 0) + ".weight")) return;
+        // Either may be what is missing.
+        if (has(block(0, 0)) || has(output(0))) return;
       }
     }
     prefix_.clear();
