@@ -1,13 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <iostream>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "conformance/drafter_cases.h"
 #include "device/resident_memory.h"
+#include "draft/registry.h"
 
 // Many requests: nothing is left behind, and acceptance does not decay.
 
@@ -16,21 +19,41 @@ namespace {
 
 constexpr int kManyRequests = 10000;  // fewer, as under sanitizers, tell nothing of memory
 
-EngineConfig all_drafters_config(int num_blocks) {
+// As many methods of the registry as an engine takes, from one on.
+std::vector<std::string> drafters_from(size_t first) {
+  const std::vector<std::string> all = drafter_names();
+  const size_t last = std::min(all.size(), first + kMaxDrafters);
+  return {all.begin() + static_cast<std::ptrdiff_t>(first),
+          all.begin() + static_cast<std::ptrdiff_t>(last)};
+}
+
+// Those, and lists of each look-up among them before each other one.
+std::vector<std::string> methods_of(const std::vector<std::string>& names) {
+  std::vector<std::string> methods = {""};
+  for (const std::string& name : names) {
+    methods.push_back(name);
+    for (const std::string& other : names) {
+      if (declared_traits(name).looks_up && other != name) methods.push_back(name + "+" + other);
+    }
+  }
+  return methods;
+}
+
+EngineConfig drafters_config(const std::vector<std::string>& names, int num_blocks) {
   EngineConfig config = config_of({.steps_in_flight = 2,
                                    .max_batched_tokens = 64,
                                    .num_blocks = num_blocks,
                                    .prefix_caching = true},
                                   bundled_model());
   config.max_num_seqs = 16;
-  for (const char* name : {"eagle3", "draft_model", "mtp", "ngram"}) {
+  for (const std::string& name : names) {
     config.speculative.push_back(bundled_drafter(name, 3).config);
   }
   return config;
 }
 
-Request random_load_request(std::mt19937& random, int max_output_tokens) {
-  static const char* const kMethods[] = {"", "eagle3", "draft_model", "mtp", "ngram"};
+Request random_load_request(std::mt19937& random, const std::vector<std::string>& methods,
+                            int max_output_tokens) {
   Request request;
   // Few beginnings, so that prompts meet in the prefix cache with different drafters.
   const int beginning = static_cast<int>(random() % 6);
@@ -42,7 +65,7 @@ Request random_load_request(std::mt19937& random, int max_output_tokens) {
       1 + static_cast<int>(random() % static_cast<unsigned>(max_output_tokens));
   request.sampling.temperature = random() % 2 == 0 ? 0.0f : 1.0f;
   request.sampling.seed = random() % 100;
-  request.speculative.method = kMethods[random() % 5];
+  request.speculative.method = methods[random() % methods.size()];
   if (random() % 4 == 0) request.speculative.enabled = false;
   if (random() % 4 == 0) request.speculative.num_speculative_tokens = 1;
   return request;
@@ -51,8 +74,8 @@ Request random_load_request(std::mt19937& random, int max_output_tokens) {
 // Random requests, at most 64 at once and every eighth aborted.
 class Traffic {
  public:
-  Traffic(Engine& engine, int max_output_tokens)
-      : engine_(engine), max_output_tokens_(max_output_tokens) {}
+  Traffic(Engine& engine, std::vector<std::string> methods, int max_output_tokens)
+      : engine_(engine), methods_(std::move(methods)), max_output_tokens_(max_output_tokens) {}
 
   int num_sent() const { return num_sent_; }
   int num_aborted() const { return num_aborted_; }
@@ -60,7 +83,7 @@ class Traffic {
   void send() {
     std::string id;
     const Status status = engine_.submit(
-        random_load_request(random_, max_output_tokens_),
+        random_load_request(random_, methods_, max_output_tokens_),
         [this](const RequestOutput& output) {
           EXPECT_NE(output.finish_reason, FinishReason::kError) << output.status.message();
           if (output.request_finished) num_finished_.fetch_add(1);
@@ -83,6 +106,7 @@ class Traffic {
 
  private:
   Engine& engine_;
+  const std::vector<std::string> methods_;
   const int max_output_tokens_;
   std::mt19937 random_{3};
   int num_sent_ = 0;
@@ -95,7 +119,6 @@ std::string expect_nothing_left(const Engine& engine, const Traffic& traffic,
                                 int64_t resident_half_way) {
   expect_all_free(engine);
   const EngineStats stats = engine.stats();
-  EXPECT_EQ(stats.drafters.size(), 4u);
   for (const RequestStats& drafter : stats.drafters) EXPECT_GT(drafter.num_accepted_tokens, 0);
   const int64_t grown = resident_bytes() - resident_half_way;
   if (traffic.num_sent() >= kManyRequests) {
@@ -108,12 +131,17 @@ std::string expect_nothing_left(const Engine& engine, const Traffic& traffic,
          " KiB\n";
 }
 
-TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
+// The number in the registry of the first of several methods.
+class DrafterLoadOf : public testing::TestWithParam<size_t> {};
+
+TEST_P(DrafterLoadOf, TenThousandRequestsLeaveNothingBehind) {
+  const std::vector<std::string> names = drafters_from(GetParam());
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(all_drafters_config(60), &engine);
+  const Status made = make_engine(drafters_config(names, 60), &engine);
   ASSERT_TRUE(made.ok()) << made.message();
+  ASSERT_EQ(engine->stats().drafters.size(), names.size());
   const int num_requests = num_test_prompts(200) * 50;
-  Traffic traffic(*engine, 12);
+  Traffic traffic(*engine, methods_of(names), 12);
   while (traffic.num_sent() < num_requests / 2) ASSERT_NO_FATAL_FAILURE(traffic.send());
   const int64_t resident_half_way = resident_bytes();
   while (traffic.num_sent() < num_requests) ASSERT_NO_FATAL_FAILURE(traffic.send());
@@ -121,13 +149,19 @@ TEST(DrafterLoad, TenThousandRequestsLeaveNothingBehind) {
   std::cout << expect_nothing_left(*engine, traffic, resident_half_way);
 }
 
+// Of every method, as many at once as an engine takes.
+INSTANTIATE_TEST_SUITE_P(All, DrafterLoadOf,
+                         testing::Range(size_t{0}, drafter_names().size(), size_t{kMaxDrafters}),
+                         [](const auto& test) { return drafters_from(test.param).front(); });
+
 // Long outputs in a cache of few blocks, so that sequences are preempted all the time; in one run.
 TEST(DrafterLoad, DISABLED_ThirtyThousandStepsWithPreemptionLeaveNothingBehind) {
   constexpr int64_t kSteps = 30000;
+  const std::vector<std::string> names = {"eagle3", "draft_model", "mtp", "ngram"};
   std::unique_ptr<Engine> engine;
-  const Status made = make_engine(all_drafters_config(40), &engine);
+  const Status made = make_engine(drafters_config(names, 40), &engine);
   ASSERT_TRUE(made.ok()) << made.message();
-  Traffic traffic(*engine, 100);
+  Traffic traffic(*engine, methods_of(names), 100);
   const auto run_until = [&](int64_t num_steps) {
     while (engine->stats().num_steps < num_steps && !HasFatalFailure()) {
       for (int i = 0; i < 16; ++i) traffic.send();
