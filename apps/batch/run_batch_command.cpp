@@ -25,7 +25,7 @@ struct RunBatchOptions {
   std::string input;
   std::string output;
   std::vector<std::string> served_model_names;
-  std::string pooling = "last";
+  std::string pooling = "auto";
   std::string metrics = "none";  // of speculation, for each request
   SpeculativeParams speculative;
   bool strict_fields = false;
@@ -201,9 +201,11 @@ void add_run_batch_command(CLI::App& app, std::function<int()>* run) {
   command->add_flag("--strict-fields", options->strict_fields,
                     "Lines with fields that are unknown or have no effect are errors; they are "
                     "passed over with a warning otherwise");
-  command->add_option("--pooling", options->pooling, "Embeddings: last, mean or cls")
+  command
+      ->add_option("--pooling", options->pooling,
+                   "Embeddings: last, mean, cls or auto, as the model's folder says")
       ->capture_default_str()
-      ->check(CLI::IsMember({"last", "mean", "cls"}));
+      ->check(CLI::IsMember({"auto", "last", "mean", "cls"}));
   add_speculation_metrics_flag(*command, options->metrics);
   add_speculative_flag(*command, options->speculative);
   options->engine.offline = true;

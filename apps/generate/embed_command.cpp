@@ -10,13 +10,14 @@ void add_embed_command(CLI::App& app, std::function<int()>* run) {
   CLI::App* command = app.add_subcommand("embed", "Embeddings of prompts, one JSON object a line");
   add_source_flags(*command, *options);
   Request& request = options->sources.request;
-  auto pooling = std::make_shared<std::string>("last");
+  auto pooling = std::make_shared<std::string>("auto");
   command
-      ->add_option("--pooling", *pooling,
-                   "Which state of the prompt: last, mean (of all) or cls "
-                   "(the first)")
+      ->add_option(
+          "--pooling", *pooling,
+          "Which state of the prompt: last, mean (of all), cls (the first) or auto, as the "
+          "model's folder says")
       ->capture_default_str()
-      ->check(CLI::IsMember({"last", "mean", "cls"}));
+      ->check(CLI::IsMember({"auto", "last", "mean", "cls"}));
   command->add_flag("--normalize,!--no-normalize", request.normalize,
                     "Scale embeddings to length 1 (default: on)");
   add_request_flags(*command, request);

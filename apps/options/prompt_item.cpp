@@ -101,10 +101,11 @@ Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem*
 
 Result<Pooling> parse_pooling(const std::string& name) {
   if (name == "none") return Pooling::kNone;
+  if (name == "auto") return Pooling::kAuto;
   if (name == "last") return Pooling::kLast;
   if (name == "mean") return Pooling::kMean;
   if (name == "cls") return Pooling::kCls;
-  return invalid_argument("pooling is '" + name + "'; it must be last, mean, cls or none");
+  return invalid_argument("pooling is '" + name + "'; it must be auto, last, mean, cls or none");
 }
 
 Result<std::vector<PromptItem>> collect_prompts(const PromptSources& sources) {

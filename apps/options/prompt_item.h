@@ -45,7 +45,7 @@ PromptItem parse_request_line(const std::string& line, const std::string& origin
 // line, in this order, and the prompt of a chat.
 Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem* item);
 
-// Pooling by name: none, last, mean or cls. An error lists them.
+// Pooling by name: none, auto, last, mean or cls. An error lists them.
 Result<Pooling> parse_pooling(const std::string& name);
 
 }  // namespace foretoken

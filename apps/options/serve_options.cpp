@@ -218,10 +218,11 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
   app.add_flag("--return-tokens-as-token-ids,!--no-return-tokens-as-token-ids",
                answers.tokens_as_token_ids, "Log-probabilities name tokens token_id:ID")
       ->group(group);
-  app.add_option("--pooling", options.pooling, "Embeddings: last, mean or cls")
+  app.add_option("--pooling", options.pooling,
+                 "Embeddings: last, mean, cls or auto, as the model's folder says")
       ->group(group)
       ->capture_default_str()
-      ->check(CLI::IsMember({"last", "mean", "cls"}));
+      ->check(CLI::IsMember({"auto", "last", "mean", "cls"}));
   add_speculation_metrics_flag(app, options.metrics);
 }
 

@@ -23,7 +23,7 @@ struct ServeOptions {
   ServeConfig serve;
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // a JSON object
-  std::string pooling = "last";
+  std::string pooling = "auto";
   std::string metrics = "none";  // of speculation, for each request
   bool auto_tool_choice = true;
   bool log_requests = false;

@@ -90,7 +90,9 @@ struct SamplingParams {
 // Requests without output: one state of the prompt, after the last layer and its norm. Such a
 // request ends with "stop"; sampling parameters that would need tokens are refused, the others
 // ignored.
-enum class Pooling { kNone, kLast, kMean, kCls };
+// kAuto: as the model's folder says, else by whether it sees later tokens (the first state) or not
+// (the last one).
+enum class Pooling { kNone, kLast, kMean, kCls, kAuto };
 
 // Speculation of one request. Unset fields take the engine's settings.
 struct SpeculativeParams {

@@ -91,8 +91,8 @@ class EngineArgs(EngineFields):
         """Pooling type and whether states are normalised, for requests that do not say."""
         config = self.pooler_config or self.override_pooler_config or {}
         fields = dict(config) if isinstance(config, Mapping) else dict(vars(config))
-        pooling = str(fields.get("pooling_type") or fields.get("seq_pooling_type") or "LAST")
-        if pooling.upper() not in _POOLINGS:
+        pooling = str(fields.get("pooling_type") or fields.get("seq_pooling_type") or "AUTO")
+        if pooling.upper() not in (*_POOLINGS, "AUTO"):
             raise NotImplementedError(f"pooling_type {pooling!r} is not built; use {_POOLINGS}")
         normalize = fields.get("normalize", fields.get("use_activation"))
         return pooling.upper(), True if normalize is None else bool(normalize)

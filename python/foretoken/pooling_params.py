@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class PoolingParams:
     """Unset fields take the engine's pooler_config."""
 
-    pooling_type: str | None = None  # LAST, MEAN or CLS
+    pooling_type: str | None = None  # LAST, MEAN, CLS or AUTO
     normalize: bool | None = None  # to length 1
     truncate_prompt_tokens: int | None = None
     dimensions: int | None = None

@@ -25,6 +25,8 @@ void read_pooling(JsonFields& fields, Request* request) {
     request->pooling = Pooling::kMean;
   } else if (pooling == "cls") {
     request->pooling = Pooling::kCls;
+  } else if (pooling == "auto") {
+    request->pooling = Pooling::kAuto;
   } else {
     fields.fail("the pooling type '" + pooling + "' is not available; use LAST, MEAN or CLS");
   }

@@ -97,6 +97,15 @@ const CompatRule kExpressionRules[] = {
               "--flex-score out";
      },
      {.expressions = true, .chooses_blocks = true}},
+    {"`--flex-mask`, a model that sees later tokens",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.expressions && c.bidirectional; },
+     [](const Combination& c) {
+       return "'" + c.architecture +
+              "' reads a text from both ends, which --flex-mask and --flex-score do not know; "
+              "leave --flex-mask and --flex-score out";
+     },
+     {.expressions = true, .bidirectional = true, .architecture = "BertModel"}},
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Combination {
   Fact batch_invariant = {};               // --batch-invariant on
   Fact expressions = {};                   // --flex-mask or --flex-score
   Fact whole_prompts = {};                 // a prompt sees itself: --flex-mask with 'prompt'
+  Fact bidirectional = {};                 // so does every text of the model, which writes none
 
   std::string architecture = {};  // as config.json names it, to be read
   std::string files = {};         // of the model that is spoken of, to be read
@@ -102,6 +103,7 @@ struct Combination {
   std::string adapter = {};           // its name
   Fact loads_adapter = {};            // while the engine runs
   int priority = 0;
+  Fact generates = {};              // it wants text
   std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
   Fact gives_logprobs = {};         // --max-logprobs above 0
   Fact keeps_processor_rows = {};   // --max-processor-rows above 0

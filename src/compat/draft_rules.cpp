@@ -20,6 +20,14 @@ const CompatRule kDraftRules[] = {
               "sequence's own; raise it to 2 or more";
      },
      {.drafts = true, .max_rows = 1}},
+    {"`--speculative-config`, a model that sees later tokens",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.drafts && c.bidirectional; },
+     [](const Combination& c) {
+       return "speculative config: '" + c.architecture +
+              "' writes no text that drafts could hasten; leave it out";
+     },
+     {.bidirectional = true, .architecture = "BertModel", .drafts = true}},
     {"`--step-time-table` without `--speculative-config`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.step_time_table && c.drafts.is_false(); },

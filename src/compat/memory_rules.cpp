@@ -33,6 +33,14 @@ const CompatRule kHostBlockRules[] = {
               "use a mask of q and kv";
      },
      {.whole_prompts = true, .host_blocks = true}},
+    {"`--kv-offloading-size`, a model that sees later tokens",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.host_blocks && c.bidirectional; },
+     [](const Combination& c) {
+       return "--kv-offloading-size keeps prefixes that sequences share, and texts of '" +
+              c.architecture + "', which reads them from both ends, have none; leave it out";
+     },
+     {.bidirectional = true, .architecture = "BertModel", .host_blocks = true}},
     {"`--kv-offloading-size`, `--enable-prefix-caching off`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.host_blocks && c.prefix_caching.is_false(); },

@@ -24,6 +24,15 @@ const CompatRule kRequestRules[] = {
               "leave one of them out";
      },
      {.whole_prompts = true, .prompt_logprobs = true}},
+    {"generated text, a model that sees later tokens",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.generates && c.bidirectional; },
+     [](const Combination& c) {
+       return "'" + c.architecture +
+              "' reads a text from both ends and writes none; ask it for embeddings "
+              "(/v1/embeddings, foretoken embed)";
+     },
+     {.bidirectional = true, .architecture = "BertModel", .generates = true}},
     {"pooling, fields about tokens",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return !c.beside_pooling.empty(); },

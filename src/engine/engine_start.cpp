@@ -16,6 +16,7 @@
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
 #include "engine/start/make_drafters.h"
+#include "engine/start/own_pooling.h"
 #include "engine/start/resolve_config.h"
 #include "engine/start/resolve_kv_cache.h"
 #include "engine/start/speculative_checks.h"
@@ -392,6 +393,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .max_logprobs = config.max_logprobs,
                        .max_processor_rows = config.max_processor_rows,
                        .hidden_size = model.hidden_size,
+                       .pooling = own_pooling(config.model, model.bidirectional),
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};

@@ -156,6 +156,7 @@ class Decoder final : public Model {
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
   const DecoderPlan plan_;
+  SpanSight sight_;
   DeviceRope ropes_[3];  // by LayerRope; nothing turns by the first
   DecoderWeights weights_;
   LayerStates states_;
@@ -223,6 +224,7 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, second_lane_.get()));
   const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
                              max_rows_};
+  FT_RETURN_IF_ERROR(sight_.take(config_, source));
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
   for (CarriedRows& rows : carried_) FT_RETURN_IF_ERROR(rows.take_scratch(source));
   if (!stages_.is_last()) return {};
@@ -230,9 +232,7 @@ Status Decoder::take_scratch() {
   of_logits.max_rows = max_logits_rows_;
   FT_ASSIGN_OR_RETURN(head_input_, of_logits.act(config_.hidden_size));
   if (!cuts_columns(config_.vocab_size, sharding_.size)) return {};
-  const auto logits =
-      static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(vocab_part().count);
-  FT_ASSIGN_OR_RETURN(part_logits_, scratch_arena_.take_array<float>(logits, "a rank's logits"));
+  FT_ASSIGN_OR_RETURN(part_logits_, of_logits.floats(vocab_part().count));
   return {};
 }
 
@@ -248,13 +248,13 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
     lora = adapters_->begin(queue, tensors, batch.params, rows.max_rows,
                             rows.adapters == AdapterUse::kLayers);
   }
-  const Pass pass{
-      tensors,
-      batch,
-      caches,
-      {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows, rows.runs,
-       adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
-      layers_};
+  const Pass pass{tensors,
+                  batch,
+                  caches,
+                  {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows,
+                   sight_.begin(queue, tensors, rows), adapts ? &lora : nullptr, false,
+                   layers_.rounded(), tensors.token_ids},
+                  layers_};
   last_delta_ = {};
   adapts_ends_ = adapts && rows.adapts_ends;
   was_in_lanes_ = rows.in_lanes;
@@ -408,6 +408,7 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .rope = ropes_[static_cast<size_t>(plan.rope)],
           .window = plan.window,
           .repeats = !is_first && plan.sees_as(plan_.layers[i - 1]),
+          .last_seen = sight_.last_seen(),
           .state = own.state,
           .index_keys = pass.caches.full->index_keys(plan.index_place),
           .compressed = pass.caches.full->compressed(plan.compressed_kind, plan.compressed_place),
@@ -417,8 +418,7 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
 
 const void* Decoder::head_input(Queue& queue, const StepTensors& tensors, int32_t row_offset,
                                 int32_t max_rows) {
-  FT_CHECK(stages_.is_last());
-  FT_CHECK(row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
+  FT_CHECK(stages_.is_last() && row_offset >= 0 && max_rows > 0 && max_rows <= max_logits_rows_);
   RmsNormArgs norm =
       norm_args(tensors.counts, layers_.residual(), last_delta_[0], weights_.final_norm,
                 layers_.norm_size(), {head_input_, config_.dtype});
@@ -479,8 +479,8 @@ void Decoder::embed_tokens(const Pass& pass) {
                           .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
   if (adapts_ends_) adapters_->add_to_embeddings(pass.rows, layers.residual());
-  if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
   if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
+  if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
   carried_of(pass).begin(pass.rows, layers.residual());
   layers.keep_embeddings(pass.rows);
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "compat/kv_format.h"
+#include "kernels/rows/see_spans.h"
 
 namespace foretoken {
 namespace {
@@ -157,6 +158,22 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
   plan.groups = {with_settled_bytes(full)};
   if (windowed.num_layers > 0) plan.groups.push_back(with_settled_bytes(windowed));
   return plan;
+}
+
+Status SpanSight::take(const ModelConfig& config, const ScratchSource& source) {
+  if (!config.bidirectional) return {};
+  FT_ASSIGN_OR_RETURN(last_seen_, source.arena.take_array<int32_t>(
+                                      static_cast<size_t>(source.max_rows), ScratchSource::kWhat));
+  return {};
+}
+
+// Rows that see alike are no run of positions.
+RunLengths SpanSight::begin(Queue& queue, const StepTensors& tensors,
+                            const ForwardRows& rows) const {
+  if (last_seen_ == nullptr) return rows.runs;
+  FT_CHECK(!rows.in_lanes);
+  see_spans(queue, {tensors.counts, tensors.spans, tensors.positions, last_seen_, rows.max_rows});
+  return RunLengths::kUnknown;
 }
 
 }  // namespace foretoken

@@ -5,7 +5,9 @@
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
+#include "model/layer/layer_rows.h"
 #include "model/layer/layer_spec.h"
+#include "model/model.h"
 #include "model/weights/stages.h"
 
 namespace foretoken {
@@ -52,6 +54,19 @@ struct DecoderPlan {
     };
     return is_laid_out(caches.full, 0) && (groups.size() == 1 || is_laid_out(caches.windowed, 1));
   }
+};
+
+// What rows see where those of a span see one another (ModelConfig::bidirectional).
+class SpanSight {
+ public:
+  // Nothing for a model whose rows see what is before them.
+  Status take(const ModelConfig& config, const ScratchSource& source);
+  // Enqueues what the rows of a pass see; what kernels may go by then. A span has a whole prompt.
+  RunLengths begin(Queue& queue, const StepTensors& tensors, const ForwardRows& rows) const;
+  const int32_t* last_seen() const { return last_seen_; }  // as of LayerKv
+
+ private:
+  int32_t* last_seen_ = nullptr;  // [max_rows]
 };
 
 // What a plan is made for.

@@ -65,6 +65,7 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->layers = needs_of_model(config);
   c->has_windows = config.attention_chunk > 0 ||
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
+  c->bidirectional = config.bidirectional;
   c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);

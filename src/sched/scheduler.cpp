@@ -49,9 +49,9 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 Status Scheduler::check_whole(const Sequence& sequence) const {
   if (!config_.whole_prompts || sequence.prompt_len <= config_.max_num_batched_tokens) return {};
   const std::string length = std::to_string(sequence.prompt_len);
-  return invalid_argument("the prompt has " + length + " tokens, and where --flex-mask knows " +
-                          "'prompt' it is computed in one step, which has " +
-                          std::to_string(config_.max_num_batched_tokens) +
+  return invalid_argument("the prompt has " + length + " tokens, and where its tokens see later " +
+                          "ones (models that embed, --flex-mask with 'prompt') it is computed in " +
+                          "one step, which has " + std::to_string(config_.max_num_batched_tokens) +
                           "; shorten it, or start with --max-num-batched-tokens " + length);
 }
 

@@ -77,6 +77,7 @@ const FlagRemoval kRemovals[] = {
        c.unlike_first.clear();
        c.other_vocabulary = false;
        c.num_draft_ranks = 0;
+       if (c.bidirectional) c.drafts = false;
      }},
 };
 

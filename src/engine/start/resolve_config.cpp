@@ -132,6 +132,7 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;
   FT_ASSIGN_OR_RETURN(resolved.attention, resolve_attention(resolved, device, model));
   FT_ASSIGN_OR_RETURN(resolved.whole_prompts, wants_whole_prompts(resolved.attention));
+  resolved.whole_prompts = resolved.whole_prompts || model.bidirectional;
   resolved.parts = parts_of(resolved, device, model);
   FT_ASSIGN_OR_RETURN(resolved.parts.attention,
                       find_attention_backend(resolved.attention.backend, device));

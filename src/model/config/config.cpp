@@ -51,13 +51,17 @@ constexpr SavedAs kSavedAs[] = {
 constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"AquilaForCausalLM", "LlamaForCausalLM"},
     {"AquilaModel", "LlamaForCausalLM"},
+    {"BertForMaskedLM", "BertModel"},
+    {"DistilBertForMaskedLM", "DistilBertModel"},
     {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
     {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
     {"Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration"},
     {"LLaMAForCausalLM", "LlamaForCausalLM"},
+    {"RobertaForMaskedLM", "RobertaModel"},
     {"StableLMEpochForCausalLM", "StableLmForCausalLM"},
     {"Step3p7FlashForCausalLM", "Step3p5ForCausalLM"},
     {"TeleChat3ForCausalLM", "LlamaForCausalLM"},
+    {"XLMRobertaForMaskedLM", "XLMRobertaModel"},
     {"XverseForCausalLM", "LlamaForCausalLM"},
 };
 
@@ -138,8 +142,8 @@ Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
     if (text == nullptr) return fields.missing("text_config");
     if (!text->is_object()) return fields.wrong("text_config", "an object");
     json = *text;
-    for (const char* name :
-         {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings", "quantization_config"}) {
+    for (const char* name : {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings",
+                             "quantization_config", "is_causal"}) {
       if (!json.contains(name) && file.contains(name)) json[name] = file[name];
     }
   }
@@ -189,17 +193,15 @@ Status read_activation(const ConfigFields& fields, Activation* out) {
                      " is not supported; supported: " + known);
 }
 
-// Sets how rows are rounded, too.
-Status check_only_supported_parts(const Json& json, const ConfigFields& fields, ModelConfig* out) {
+// How rows are rounded and what they see.
+Status read_row_rules(const Json& json, const ConfigFields& fields, ModelConfig* out) {
   FT_ASSIGN_OR_RETURN(const auto quantization, read_quantization(json, fields.where()));
   out->rounds_to_int8 = quantization.has_value() && quantization->rounds_to_int8;
+  const Json* causal = fields.find("is_causal");
   // "vision": among the tokens of an image, which prompts here do not have.
-  const Json* bidirectional = fields.find("use_bidirectional_attention");
-  if (bidirectional != nullptr && *bidirectional != false && *bidirectional != "vision") {
-    return unsupported(fields.where() +
-                       ": use_bidirectional_attention is not supported; use a model that writes "
-                       "text from left to right");
-  }
+  const Json* both = fields.find("use_bidirectional_attention");
+  out->bidirectional = (causal != nullptr && *causal == false) ||
+                       (both != nullptr && *both != false && *both != "vision");
   return {};
 }
 
@@ -412,17 +414,17 @@ Result<Json> with_options(const Json& file, const ConfigOptions& options) {
                           "; write it like '{\"rope_theta\": 1000000}'");
 }
 
-// Models that were trained to embed may see the tokens behind each, too.
-Status check_direction(const Json& config, const std::string& where) {
-  const auto denies = [](const Json& fields) {
-    const auto found = fields.find("is_causal");
-    return found != fields.end() && *found == false;
+// Models that were trained to embed may see the tokens behind each, too: all of them, by attention.
+Status check_direction(const ModelConfig& config, const std::string& where) {
+  const auto sees_all = [](const LayerConfig& layer) {
+    return layer.attention && layer.window == 0 && !layer.recurrent && layer.compress <= 1;
   };
-  const auto text = config.find("text_config");
-  if (!denies(config) && (text == config.end() || !denies(*text))) return {};
+  const bool all = !config.is_sparse() && config.attention_chunk == 0 &&
+                   std::all_of(config.layers.begin(), config.layers.end(), sees_all);
+  if (!config.bidirectional || all) return {};
   return unsupported(where +
-                     ": attention to later tokens, 'is_causal' false, is not supported; use a "
-                     "model that reads text from left to right");
+                     ": attention to later tokens is not supported in layers with windows, an "
+                     "indexer or a state; use a model whose layers attend to whole texts");
 }
 
 Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
@@ -431,7 +433,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
   const ConfigFields fields(json, where);
   ModelConfig config;
   config.architecture = architecture.name;
-  FT_RETURN_IF_ERROR(check_only_supported_parts(json, fields, &config));
+  FT_RETURN_IF_ERROR(read_row_rules(json, fields, &config));
   FT_RETURN_IF_ERROR(read_activation(fields, &config.activation));
   FT_RETURN_IF_ERROR(read_sizes(fields, &config));
   FT_RETURN_IF_ERROR(
@@ -447,6 +449,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
   }
+  FT_RETURN_IF_ERROR(check_direction(config, where));
   config.max_context = config.rope.max_context;
   config.added_ids = options.added_ids;
   config.vocab_size += config.added_ids;
@@ -484,8 +487,6 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
-  FT_ASSIGN_OR_RETURN(const Json wanted, with_options(config, options));
-  FT_RETURN_IF_ERROR(check_direction(wanted, where));
   return parse_model_config(config, generation_config, options, where);
 }
 

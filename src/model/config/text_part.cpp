@@ -164,7 +164,7 @@ Result<Json> text_part_of(const Json& file, const std::string& where) {
   if (family == nullptr) family = wrapped->family;
   if (family == nullptr) return refuse_text(*wrapped, text, where);
   for (const char* name : {"eos_token_id", "dtype", "torch_dtype", "tie_word_embeddings",
-                           "quantization_config", "max_position_embeddings"}) {
+                           "quantization_config", "max_position_embeddings", "is_causal"}) {
     if (!text.contains(name) && file.contains(name)) text[name] = file[name];
   }
   if (const TextType* own = text_type_of(text)) {

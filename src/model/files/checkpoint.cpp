@@ -104,6 +104,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   }
   FT_RETURN_IF_ERROR(checkpoint.repair_resaved());
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_makers());
+  FT_RETURN_IF_ERROR(checkpoint.take_names_of_encoders());
   FT_RETURN_IF_ERROR(checkpoint.add_unpacked());
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());

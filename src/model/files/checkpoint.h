@@ -74,6 +74,8 @@ class Checkpoint {
   // Of layouts of their own that makers of models have.
   Status take_names_of_makers();
   Status pair_rows_of_makers();
+  // Of encoders, all of whose texts are of the first kind where there are two.
+  Status take_names_of_encoders();
   Status add_meta(const std::vector<std::filesystem::path>& files);
   Status add_meta_parts(const std::string& name, const nlohmann::json& config,
                         const std::vector<const TensorView*>& parts);

@@ -1,4 +1,6 @@
 #pragma once
+#include <foretoken/request.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ struct RequestLimits {
   int max_logprobs = 0;                 // alternatives a token; 0: no logprobs at all
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state
+  Pooling pooling = Pooling::kLast;     // of kAuto
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

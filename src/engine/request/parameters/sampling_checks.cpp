@@ -122,6 +122,7 @@ Status check_combination(const Request& request, const RequestLimits& limits, bo
   c.gives_logprobs = limits.max_logprobs > 0;
   c.priority = request.priority;
   c.has_priorities = limits.has_priorities;
+  c.generates = request.pooling == Pooling::kNone;
   if (request.pooling != Pooling::kNone) c.beside_pooling = field_about_tokens(request);
   return compat(c);
 }

@@ -34,13 +34,14 @@ uint64_t seed_of(const SamplingParams& sampling, const RequestLimits& limits, ui
   return sampling.seed ? *sampling.seed : seed_of_request(limits.seed, number);
 }
 
-DevicePooling device_pooling(Pooling pooling) {
-  switch (pooling) {
+DevicePooling device_pooling(Pooling wanted, const RequestLimits& limits) {
+  switch (wanted == Pooling::kAuto ? limits.pooling : wanted) {
     case Pooling::kNone:
       return DevicePooling::kNone;
     case Pooling::kCls:
       return DevicePooling::kFirst;
     case Pooling::kLast:
+    case Pooling::kAuto:
       return DevicePooling::kLast;
     case Pooling::kMean:
       return DevicePooling::kMean;
@@ -126,7 +127,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .num_bad_word_ints = static_cast<int32_t>(ids.bad_words.size()),
                    .has_allowed_ids = sampling.allowed_token_ids ? 1 : 0,
                    .num_prediction = static_cast<int32_t>(ids.prediction.size()),
-                   .pooling = static_cast<int32_t>(device_pooling(request.pooling)),
+                   .pooling = static_cast<int32_t>(device_pooling(request.pooling, limits)),
                    .num_stop_ids = 0,
                    .stop_ids = {}};
   wishes.features = features_of(request, wishes.params);

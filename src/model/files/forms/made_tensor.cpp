@@ -80,8 +80,9 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factors, Maki
       inner_(plain.shape.back()),
       cols_(inner_),
       factor_(std::move(factors)) {
-  FT_CHECK(making == Making::kScaledMatrices);
-  FT_CHECK(std::ssize(factor_) == (plain.shape.size() == 3 ? plain.shape[0] : 1));
+  const int64_t matrices = plain.shape.size() == 3 ? plain.shape[0] : 1;
+  FT_CHECK(making == Making::kScaledMatrices || making == Making::kShiftedRows);
+  FT_CHECK(std::ssize(factor_) == (making == Making::kShiftedRows ? cols_ : matrices));
 }
 
 MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& padding)
@@ -100,6 +101,7 @@ const char* MadeTensor::type_name() const {
          : making_ == Making::kTernary        ? "ternary"
          : making_ == Making::kProduct        ? "a product"
          : making_ == Making::kScaledColumns  ? "scaled columns"
+         : making_ == Making::kShiftedRows    ? "shifted rows"
          : making_ == Making::kScaledMatrices ? "scaled"
                                               : "padded";
 }
@@ -166,7 +168,8 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
                              std::vector<std::byte>& raw) const {
   if (making_ == Making::kPaddedRows) return read_padded_rows(first, count, to, raw);
   const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary ||
-                        making_ == Making::kScaledColumns || making_ == Making::kScaledMatrices;
+                        making_ == Making::kScaledColumns || making_ == Making::kShiftedRows ||
+                        making_ == Making::kScaledMatrices;
   std::vector<float> other(in_place ? 0 : static_cast<size_t>(count * inner_));
   float* plain = in_place ? to : other.data();
   FT_RETURN_IF_ERROR(
@@ -180,6 +183,9 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
       return {};
     case Making::kScaledColumns:
       for (int64_t i = 0; i < count * cols_; ++i) to[i] *= factor_[static_cast<size_t>(i % cols_)];
+      return {};
+    case Making::kShiftedRows:
+      for (int64_t i = 0; i < count * cols_; ++i) to[i] += factor_[static_cast<size_t>(i % cols_)];
       return {};
     case Making::kScaledMatrices: {
       const int64_t rows_each = rows_ / std::ssize(factor_);

@@ -205,6 +205,12 @@ TEST(SamplingChecks, TheEdgesOfTheRangesAreIn) {
   whole.engine.whole_prompts = true;
   EXPECT_NE(check_request(request, whole, true).message().find("prompt_logprobs"),
             std::string::npos);
+  RequestLimits reader = kLimits;
+  reader.engine.bidirectional = true;
+  reader.engine.architecture = "BertModel";
+  EXPECT_EQ(check_request({}, reader, true).message(),
+            "'BertModel' reads a text from both ends and writes none; ask it for embeddings "
+            "(/v1/embeddings, foretoken embed)");
   RequestLimits small = kLimits;
   small.vocab_size = 10;
   EXPECT_EQ(num_alternatives(-1, small), 10);

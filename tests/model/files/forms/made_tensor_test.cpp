@@ -56,6 +56,13 @@ TEST(MadeTensor, ColumnsTimesNumbersOfTheirOwn) {
   EXPECT_EQ(read_values(scaled, 2, 3), (std::vector<float>{1.5F, 8, -5}));
 }
 
+TEST(MadeTensor, RowsPlusOne) {
+  const InMemory plain({2, 3}, {1, 2, 3, 4, 5, 6});
+  const MadeTensor shifted(plain.view, std::vector<float>{2, -1, 0.5F}, Making::kShiftedRows);
+  EXPECT_EQ(shifted.shape(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(read_values(shifted, 1, 4), (std::vector<float>{1, 3.5F, 6, 4}));
+}
+
 // 1.5 and 0.5 times the mean round to even.
 TEST(MadeTensor, TernaryTimesTheMeanMagnitude) {
   const InMemory plain({2, 4}, {1, -1, 0.5F, -0.5F, 2, 0, 0.25F, -2.75F});

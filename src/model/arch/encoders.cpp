@@ -1,0 +1,198 @@
+#include <nlohmann/json.hpp>
+
+#include "model/layer/layer_spec.h"
+
+namespace foretoken {
+namespace {
+
+using Json = nlohmann::json;
+
+// Rows see the whole text, and norms are of the residual with what a part adds. Names are those
+// that model/files/encoder_names.h gives the tensors.
+LayerSpec summed_layer(const MixerSpec& attention, const FeedForwardSpec& feed_forward) {
+  LayerSpec spec = post_norm_layer(attention, feed_forward);
+  spec.mixer_post_norm = "self_attn_layer_norm";
+  spec.feed_forward_post_norm = "final_layer_norm";
+  spec.norms_sums = true;
+  return spec;
+}
+
+LayerSpec bert_layer(const ModelConfig& config, const LayerConfig& layer) {
+  return summed_layer(gqa_of(config, layer), plain_mlp_of(config, layer));
+}
+
+LayerSpec nomic_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.fused = true;
+  return summed_layer(attention, gated_mlp_of(config, layer));
+}
+
+Status translate_bert(const ConfigFields& fields, Json* json) {
+  const Json* positions = fields.find("position_embedding_type");
+  if (positions != nullptr && *positions != "absolute") {
+    return unsupported(fields.where() + ": position_embedding_type " +
+                       positions->dump().substr(0, 80) +
+                       " is not supported; use a model whose positions are absolute");
+  }
+  for (const char* name : {"attention_bias", "mlp_bias", "tie_word_embeddings"}) {
+    (*json)[name] = true;
+  }
+  (*json)["is_causal"] = false;
+  return {};
+}
+
+// The first rows of the table of positions are of padding.
+Status translate_roberta(const ConfigFields& fields, Json* json) {
+  FT_RETURN_IF_ERROR(translate_bert(fields, json));
+  int32_t rows = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &rows));
+  const Json* padding = fields.find("pad_token_id");
+  const bool is_id = padding != nullptr && padding->is_number_integer();
+  const int64_t first = is_id ? padding->get<int64_t>() + 1 : 0;
+  if (first < 1 || first >= rows) {
+    return fields.wrong("pad_token_id", "an id below max_position_embeddings - 1");
+  }
+  (*json)["first_position_row"] = first;
+  (*json)["max_position_embeddings"] = rows - first;
+  return {};
+}
+
+Status translate_distilbert(const ConfigFields& fields, Json* json) {
+  constexpr RenamedField kNames[] = {{"dim", "hidden_size"},
+                                     {"n_layers", "num_hidden_layers"},
+                                     {"n_heads", "num_attention_heads"},
+                                     {"hidden_dim", "intermediate_size"},
+                                     {"activation", "hidden_act"}};
+  take_renamed(fields, kNames, json);
+  return translate_bert(fields, json);
+}
+
+// As published, in GPT-2's names, and as transformers names it.
+Status translate_nomic(const ConfigFields& fields, Json* json) {
+  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
+                                     {"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"n_inner", "intermediate_size"},
+                                     {"n_positions", "max_position_embeddings"},
+                                     {"rotary_emb_base", "rope_theta"},
+                                     {"layer_norm_epsilon", "layer_norm_eps"}};
+  take_renamed(fields, kNames, json);
+  const Json* activation = fields.find("activation_function");
+  if (activation != nullptr && *activation != "swiglu") {
+    return unsupported(fields.where() + ": activation_function " +
+                       activation->dump().substr(0, 80) +
+                       " is not supported; use a model whose MLPs are swiglu");
+  }
+  for (const char* bias : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
+    const Json* given = fields.find(bias);
+    if (given != nullptr && *given != false) return fields.wrong(bias, "false");
+  }
+  (*json)["tie_word_embeddings"] = true;
+  (*json)["is_causal"] = false;
+  return {};
+}
+
+Status read_turning(const ConfigFields&, ModelConfig* config) {
+  config->last_norm = false;
+  return {};
+}
+
+Status read_placed(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("first_position_row", &config->first_position_row));
+  config->learned_positions = config->max_position_embeddings + config->first_position_row;
+  config->last_norm = false;
+  for (LayerConfig& layer : config->layers) layer.rope = false;
+  return {};
+}
+
+// Files of a body alone have no output matrix, and nothing reads that of others.
+Status translate_bidirectional(const ConfigFields&, Json* json) {
+  (*json)["tie_word_embeddings"] = true;
+  (*json)["is_causal"] = false;
+  return {};
+}
+
+// What guesses words and what judges texts.
+constexpr const char* kHeads[] = {
+    "pooler.",         "cls.",        "lm_head.",         "classifier.",
+    "pre_classifier.", "qa_outputs.", "vocab_transform.", "vocab_layer_norm.",
+    "vocab_projector."};
+
+constexpr DecoderTraits encoder(LayerSpec (*layer)(const ModelConfig&, const LayerConfig&)) {
+  return {.embedding_norm = "embed_norm",
+          .ignored = kHeads,
+          .layer = layer,
+          .norms = {.kind = NormKind::kLayer, .bias = true}};
+}
+
+constexpr const char* kBertDefaults =
+    R"({"vocab_size": 30522, "hidden_size": 768, "intermediate_size": 3072,
+        "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512,
+        "hidden_act": "gelu", "layer_norm_eps": 1e-12})";
+constexpr const char* kRobertaDefaults =
+    R"({"vocab_size": 50265, "hidden_size": 768, "intermediate_size": 3072,
+        "num_hidden_layers": 12, "num_attention_heads": 12, "max_position_embeddings": 512,
+        "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 1})";
+
+constexpr Architecture roberta(const char* name, const char* description) {
+  return {.name = name,
+          .description = description,
+          .defaults = kRobertaDefaults,
+          .decoder = encoder(bert_layer),
+          .translate = translate_roberta,
+          .read = read_placed};
+}
+
+constexpr Architecture both_ways(const char* name, const char* description) {
+  return {.name = name, .description = description, .translate = translate_bidirectional};
+}
+
+}  // namespace
+
+// Devlin et al. 2018.
+constinit const Architecture kBertArchitecture = {
+    .name = "BertModel",
+    .description = "BERT: MiniLM, BGE, E5, GTE and others that embed",
+    .defaults = kBertDefaults,
+    .decoder = encoder(bert_layer),
+    .translate = translate_bert,
+    .read = read_placed,
+};
+
+// Sanh et al. 2019.
+constinit const Architecture kDistilBertArchitecture = {
+    .name = "DistilBertModel",
+    .description = "DistilBERT, to embed",
+    .defaults = R"({"vocab_size": 30522, "dim": 768, "hidden_dim": 3072, "n_layers": 6,
+                    "n_heads": 12, "max_position_embeddings": 512, "activation": "gelu",
+                    "layer_norm_eps": 1e-12})",
+    .decoder = encoder(bert_layer),
+    .translate = translate_distilbert,
+    .read = read_placed,
+};
+
+// Liu et al. 2019, Conneau et al. 2019.
+constinit const Architecture kRobertaArchitecture = roberta("RobertaModel", "RoBERTa, to embed");
+constinit const Architecture kXlmRobertaArchitecture =
+    roberta("XLMRobertaModel", "XLM-RoBERTa: BGE M3, multilingual E5 and others that embed");
+constinit const Architecture kCamembertArchitecture =
+    roberta("CamembertModel", "CamemBERT, to embed");
+
+// Nussbaum et al. 2024.
+constinit const Architecture kNomicBertArchitecture = {
+    .name = "NomicBertModel",
+    .description = "Nomic Embed Text 1 and 1.5",
+    .defaults = R"({"max_position_embeddings": 2048, "rope_theta": 1000,
+                    "layer_norm_eps": 1e-12})",
+    .decoder = encoder(nomic_layer),
+    .translate = translate_nomic,
+    .read = read_turning,
+};
+
+// Llama's layers whose rows see the whole text: Boizard et al. 2025, and NVIDIA's models.
+constinit const Architecture kEuroBertArchitecture =
+    both_ways("EuroBertModel", "EuroBERT, to embed");
+constinit const Architecture kLlamaBidirectionalArchitecture =
+    both_ways("LlamaBidirectionalModel", "Llama Nemotron Embed");
+
+}  // namespace foretoken

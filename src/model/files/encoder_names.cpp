@@ -1,0 +1,90 @@
+#include "model/files/encoder_names.h"
+
+#include <string_view>
+
+namespace foretoken {
+namespace {
+
+struct NamePart {
+  std::string_view own;
+  std::string_view common;
+};
+
+constexpr std::string_view kWords = "embeddings.word_embeddings.weight";
+
+// Of a name behind its base: the first whose `own` it begins with.
+constexpr NamePart kPlaces[] = {
+    {"embeddings.word_embeddings.", "embed_tokens."},
+    {"embeddings.position_embeddings.", "embed_positions."},
+    {"embeddings.LayerNorm.", "embed_norm."},
+    {"emb_ln.", "embed_norm."},
+    {"encoder.layers.", "layers."},
+    {"encoder.layer.", "layers."},
+    {"transformer.layer.", "layers."},
+};
+
+// Inside a layer: the first that it has.
+constexpr NamePart kParts[] = {
+    {".attention.self.query.", ".self_attn.q_proj."},
+    {".attention.self.key.", ".self_attn.k_proj."},
+    {".attention.self.value.", ".self_attn.v_proj."},
+    {".attention.output.dense.", ".self_attn.o_proj."},
+    {".attention.output.LayerNorm.", ".self_attn_layer_norm."},
+    {".intermediate.dense.", ".mlp.up_proj."},
+    {".output.dense.", ".mlp.down_proj."},
+    {".output.LayerNorm.", ".final_layer_norm."},
+    {".attention.q_lin.", ".self_attn.q_proj."},
+    {".attention.k_lin.", ".self_attn.k_proj."},
+    {".attention.v_lin.", ".self_attn.v_proj."},
+    {".attention.out_lin.", ".self_attn.o_proj."},
+    {".sa_layer_norm.", ".self_attn_layer_norm."},
+    {".ffn.lin1.", ".mlp.up_proj."},
+    {".ffn.lin2.", ".mlp.down_proj."},
+    {".output_layer_norm.", ".final_layer_norm."},
+    {".attn.Wqkv.", ".self_attn.qkv_proj."},
+    {".attn.out_proj.", ".self_attn.o_proj."},
+    {".mlp.fc11.", ".mlp.up_proj."},
+    {".mlp.fc12.", ".mlp.gate_proj."},
+    {".mlp.fc2.", ".mlp.down_proj."},
+    {".norm1.", ".self_attn_layer_norm."},
+    {".norm2.", ".final_layer_norm."},
+};
+
+// Norms of the first files of BERT.
+constexpr NamePart kEndings[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
+
+std::string with_endings(std::string name) {
+  for (const NamePart& ending : kEndings) {
+    if (!name.ends_with(ending.own)) continue;
+    name.replace(name.size() - ending.own.size(), ending.own.size(), ending.common);
+  }
+  return name;
+}
+
+std::string with_parts(std::string name) {
+  for (const NamePart& part : kParts) {
+    const size_t at = name.find(part.own);
+    if (at != std::string::npos) return name.replace(at, part.own.size(), part.common);
+  }
+  return name;
+}
+
+}  // namespace
+
+std::optional<std::string> encoder_base(const std::string& name) {
+  if (!name.ends_with(kWords)) return std::nullopt;
+  return name.substr(0, name.size() - kWords.size());
+}
+
+std::string name_without_encoder(const std::string& base, const std::string& name) {
+  if (!name.starts_with(base)) return name;
+  const std::string own = with_endings(name.substr(base.size()));
+  if (own == "embeddings.position_ids" || own == "embeddings.token_type_ids") return "";
+  for (const NamePart& place : kPlaces) {
+    if (!own.starts_with(place.own)) continue;
+    return "model." + with_parts(std::string(place.common) + own.substr(place.own.size()));
+  }
+  return own;
+}
+
+}  // namespace foretoken

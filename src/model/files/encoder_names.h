@@ -1,0 +1,19 @@
+#pragma once
+#include <optional>
+#include <string>
+
+namespace foretoken {
+
+// What stands before all names of an encoder (BERT, RoBERTa, DistilBERT, Nomic) where this is the
+// table of its words: "bert." of "bert.embeddings.word_embeddings.weight".
+std::optional<std::string> encoder_base(const std::string& name);
+
+// A name of an encoder whose tensors begin with `base`, as decoders of transformers have it:
+// "model.layers.0.self_attn.q_proj.weight". Heads keep theirs; empty for buffers, which follow from
+// the config.
+std::string name_without_encoder(const std::string& base, const std::string& name);
+
+// Where the rows that tell the first text of a pair from the second one stand, behind such a base.
+inline constexpr const char* kTokenTypes = "embeddings.token_type_embeddings.weight";
+
+}  // namespace foretoken

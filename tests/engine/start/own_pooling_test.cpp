@@ -1,0 +1,37 @@
+#include "engine/start/own_pooling.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+Pooling pooling_of(const char* text, bool bidirectional = true) {
+  const test::ScratchFolder folder;
+  std::filesystem::create_directory(folder.file("1_Pooling"));
+  folder.write("1_Pooling/config.json", text);
+  return own_pooling(folder.path(), bidirectional);
+}
+
+TEST(OwnPooling, IsWhatTheFolderSays) {
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})"),
+            Pooling::kCls);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true})"),
+            Pooling::kMean);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_lasttoken": true})"), Pooling::kLast);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode": "mean"})", false), Pooling::kMean);
+}
+
+TEST(OwnPooling, GoesByWhatRowsSeeWhereNothingIsSaid) {
+  const test::ScratchFolder folder;
+  EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kCls);
+  EXPECT_EQ(own_pooling(folder.path(), false), Pooling::kLast);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_max_tokens": true})", false), Pooling::kLast);
+  EXPECT_EQ(pooling_of("no json", true), Pooling::kCls);
+}
+
+}  // namespace
+}  // namespace foretoken

@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/rows/move_rows.h"
+#include "model/files/containers/json_file.h"
+#include "model/files/containers/safetensors.h"
+#include "model/files/forms/convert.h"
+#include "model/forward_harness.h"
+#include "support/folders.h"
+
+// Models whose rows see the whole text, against transformers (tests/golden/encoders).
+
+namespace foretoken {
+namespace {
+
+using Floats = std::vector<float>;
+using Ids = std::vector<int32_t>;
+
+const std::string kEncoders = std::string(foretoken::kSourceFolder) + "/tests/golden/encoders/";
+
+// What leaves the last norm of some texts that are computed in one step, row after row.
+Floats states_of(Model& model, const std::vector<Ids>& texts) {
+  Device& device = test::model_device();
+  const int32_t hidden = model.config().hidden_size, max_rows = 64;
+  test::ForwardHarness harness(device, model, max_rows, 8);
+  std::vector<test::SpanWish> wishes;
+  for (const Ids& text : texts) {
+    const auto slot = static_cast<int32_t>(wishes.size());
+    harness.start(slot, text);
+    wishes.push_back({slot, static_cast<int32_t>(text.size())});
+  }
+  const size_t rows = harness.step(wishes).size(), count = rows * static_cast<size_t>(hidden);
+  Arena pinned(device, MemoryKind::kPinned);
+  auto* out = pinned.take_array<float>(static_cast<size_t>(max_rows * hidden), "states").value();
+  Queue& queue = harness.queue();
+  move_rows(queue, {.counts = harness.tensors().counts,
+                    .in = model.hidden_states(queue, harness.tensors(), max_rows),
+                    .out = out,
+                    .from = nullptr,
+                    .to = nullptr,
+                    .row_kind = RowKind::kToken,
+                    .max_rows = max_rows,
+                    .width = hidden,
+                    .out_stride = hidden,
+                    .out_offset = 0,
+                    .in_dtype = model.config().dtype,
+                    .out_dtype = DType::kF32});
+  EXPECT_TRUE(queue.drain().ok());
+  return {out, out + count};
+}
+
+double error_of_states(const Floats& a, const Floats& b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+    norm += double(b[i]) * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+struct EncoderPrompts {
+  std::vector<Ids> ids;
+  std::vector<Floats> states;
+};
+
+EncoderPrompts prompts_of(const std::string& folder) {
+  EncoderPrompts prompts;
+  const auto file = SafetensorsFile::open(folder + "/golden.safetensors").value();
+  const auto golden = read_json_file(folder + "/golden.json").value();
+  for (const auto& prompt : golden.at("prompts")) {
+    const std::string name = "prompt" + std::to_string(prompts.ids.size()) + ".states";
+    const TensorView& view = file->tensors().at(name);
+    Floats states(static_cast<size_t>(view.num_elements()));
+    FT_CHECK(convert_tensor(view, DType::kF32, states.data()).ok());
+    prompts.ids.push_back(prompt.at("ids").get<Ids>());
+    prompts.states.push_back(std::move(states));
+  }
+  return prompts;
+}
+
+class Encoder : public testing::TestWithParam<const char*> {
+ protected:
+  void expect_states(const std::string& dtype, double limit) {
+    const auto model = test::load_test_model(kEncoders + GetParam(), {dtype, ""}, 64);
+    EXPECT_TRUE(model->config().bidirectional);
+    const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
+    for (size_t i = 0; i < prompts.ids.size(); ++i) {
+      const Floats states = states_of(*model, {prompts.ids[i]});
+      ASSERT_EQ(states.size(), prompts.states[i].size());
+      EXPECT_LT(error_of_states(states, prompts.states[i]), limit) << "prompt " << i;
+    }
+  }
+};
+
+TEST_P(Encoder, Float32StatesMatchTheReference) { expect_states("float32", 1e-5); }
+
+TEST_P(Encoder, Bfloat16StatesMatchTheReference) { expect_states("bfloat16", 2e-2); }
+
+// Rows see their own text, whatever else a step computes.
+TEST_P(Encoder, TextsOfAStepAreAsAlone) {
+  const auto model = test::load_test_model(kEncoders + GetParam(), {"float32", ""}, 64);
+  const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
+  const Floats together = states_of(*model, prompts.ids);
+  Floats alone;
+  for (const Ids& ids : prompts.ids) {
+    const Floats states = states_of(*model, {ids});
+    alone.insert(alone.end(), states.begin(), states.end());
+  }
+  EXPECT_EQ(together, alone);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Encoder,
+                         testing::Values("bert", "distilbert", "eurobert", "nomic_bert",
+                                         "xlm_roberta"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace foretoken

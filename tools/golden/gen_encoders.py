@@ -1,0 +1,99 @@
+"""Makes tests/golden/encoders/ with Hugging Face transformers on a CPU: tiny random encoders and what
+leaves their last layer.
+
+    python3 tools/golden/gen_encoders.py [--only bert]
+
+Needs torch, transformers and safetensors. tests/golden/README.md has the form.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import tempfile
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import families
+from gen_golden import GOLDEN, SEED, write_json
+
+LENGTHS = (1, 5, 40)
+PLAIN = {"model_type": "", "tie_word_embeddings": False}
+SIZES = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "max_position_embeddings": 64}
+BERT = {**SIZES, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "pad_token_id": 0, "type_vocab_size": 2}
+MODELS = {
+    "bert": ("BertModel", "bert", BERT),
+    "xlm_roberta": ("XLMRobertaModel", "xlm-roberta",
+                    {**BERT, "pad_token_id": 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
+                     "max_position_embeddings": 66}),
+    "distilbert": ("DistilBertModel", "distilbert",
+                   {"vocab_size": 128, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4,
+                    "max_position_embeddings": 64, "activation": "gelu", "dropout": 0.0,
+                    "attention_dropout": 0.0}),
+    "nomic_bert": ("NomicBertModel", "nomic_bert",
+                   {**BERT, "hidden_act": "silu",
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}}),
+    "eurobert": ("EuroBertModel", "eurobert",
+                 {**SIZES, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+                  "pad_token_id": 0, "bos_token_id": None, "eos_token_id": None,
+                  "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+}
+
+
+def new_model(name):
+    class_name, model_type, fields = MODELS[name]
+    config = transformers.AutoConfig.for_model(model_type, **fields)
+    config._attn_implementation = "eager"
+    return getattr(transformers, class_name)(config).eval()
+
+
+def write_encoder(name, folder):
+    """Weights that are exact in bf16, under the names that transformers saves, which are the published ones."""
+    torch.manual_seed(SEED + 900 + list(MODELS).index(name))
+    model = new_model(name)
+    state = {key: families.random_weight(key, weight, PLAIN).to(torch.bfloat16).float()
+             for key, weight in model.state_dict().items() if weight.is_floating_point()}
+    model.load_state_dict(state, strict=False)
+    with tempfile.TemporaryDirectory() as saved:
+        model.save_pretrained(saved)
+        stored = load_file(pathlib.Path(saved) / "model.safetensors")
+        config = json.loads((pathlib.Path(saved) / "config.json").read_text())
+    folder.mkdir(parents=True)
+    save_file({key: weight.to(torch.bfloat16) for key, weight in stored.items()},
+              folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}, indent=1) + "\n")
+    return model
+
+
+@torch.no_grad()
+def generate(name):
+    folder = GOLDEN / "encoders" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model = write_encoder(name, folder)
+    cases, tensors = [], {}
+    for i, length in enumerate(LENGTHS):
+        ids = torch.randint(3, 120, (1, length))
+        states = model(input_ids=ids).last_hidden_state[0]
+        tensors[f"prompt{i}.states"] = states.contiguous()
+        cases.append({"ids": ids[0].tolist()})
+        print(name, length, "std", round(states.std().item(), 2), flush=True)
+    write_json(folder / "golden.json", {"transformers": transformers.__version__,
+                                        "torch": torch.__version__, "prompts": cases})
+    save_file(tensors, folder / "golden.safetensors")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(MODELS), nargs="*", help="some encoders")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in arguments.only or MODELS:
+        generate(name)
+
+
+if __name__ == "__main__":
+    main()
