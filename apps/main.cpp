@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "apps/flags/abbreviated_flags.h"
 #include "apps/flags/config_file.h"
 #include "apps/flags/unknown_flag.h"
 #include "apps/flags/usage_message.h"
@@ -99,7 +100,7 @@ int run_main(int argc, char** argv) {
     report_error(read.status().message());
     return kExitUsage;
   }
-  std::vector<std::string> arguments = std::move(read).value();
+  std::vector<std::string> arguments = complete_flags(app, std::move(read).value());
   if (const std::string fault = flag_fault(app, arguments); !fault.empty()) {
     report_error(fault);
     return kExitUsage;

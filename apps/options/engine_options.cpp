@@ -99,6 +99,12 @@ Result<EngineConfig> EngineOptions::resolve() const {
     resolved.long_prefill_token_threshold = 0;
   }
   FT_RETURN_IF_ERROR(adapters.apply_to(resolved));
+  if (resolved.parallel.distributed_executor_backend == "ray") {
+    FT_LOG(warn,
+           "--distributed-executor-backend ray has no effect: ranks are this program's own, "
+           "and --nnodes, --node-rank and --master-addr tell of other hosts");
+    resolved.parallel.distributed_executor_backend.clear();
+  }
   if (!asks_for_nothing(kv_transfer_config)) {
     FT_RETURN_IF_ERROR(read_kv_transfer(kv_transfer_config, &resolved));
   }

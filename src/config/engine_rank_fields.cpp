@@ -65,10 +65,11 @@ constexpr EngineField kTable[] = {
     {.name = "distributed_executor_backend",
      .member = &P::distributed_executor_backend,
      .group = kRanks,
-     .help = "Ranks of an engine: uni (threads of one process) or mp (processes)",
+     .help = "Ranks of an engine: uni (threads of one process) or mp (processes); ray is passed "
+             "over, as --nnodes tells of other hosts",
      .automatic = "uni where all are on one host",
      .form = kChoice,
-     .choices = "uni|mp",
+     .choices = "uni|mp|ray",
      .doors = kCommandLine},
     {.name = "communicator",
      .member = &P::communicator,

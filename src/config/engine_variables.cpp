@@ -14,6 +14,7 @@ constexpr ForeignVariable kTable[] = {
     {"VLLM_LOGGING_CONFIG_PATH", "use --log-level"},
     {"VLLM_ENGINE_ITERATION_TIMEOUT_S", "use --step-timeout-seconds"},
     {"VLLM_BATCH_INVARIANT", "use --batch-invariant"},
+    {"VLLM_ALLOW_LONG_MAX_MODEL_LEN", "use --hf-overrides '{\"max_position_embeddings\": N}'"},
     {"VLLM_TARGET_DEVICE", "use --device"},
     {"VLLM_CACHE_ROOT", "use --download-dir and --step-time-cache"},
     {"VLLM_SERVER_DEV_MODE", "there are no endpoints for development"},

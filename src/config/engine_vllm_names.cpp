@@ -12,7 +12,7 @@ constexpr bool kWarned = false;
 constexpr const char* kNoContextRanks =
     "rows of prompts are not divided among ranks; leave it out, or at 1";
 constexpr const char* kOneByOne =
-    "positions go to the ranks of --decode-context-parallel-size one by one; leave it out, or at 1";
+    "positions go to the ranks of --decode-context-parallel-size one by one";
 constexpr const char* kOneProcess =
     "one process runs all data parallel engines of a host; use --data-parallel-size";
 constexpr const char* kNoSupervisor =
@@ -181,7 +181,7 @@ constexpr VllmName kTable[] = {
     {"data_parallel_start_rank", kValue, "0", kRefused, kOneProcess, kPython},
     {"data_parallel_address", kValue, "", kRefused, kOneProcess, kPython},
     {"data_parallel_rpc_port", kValue, "", kRefused, kOneProcess, kPython},
-    {"data_parallel_backend", kValue, "mp", kRefused, kOneProcess},
+    {"data_parallel_backend", kValue, "mp", kWarned, kOneProcess},
     {"data_parallel_hybrid_lb", kFlag, "false", kRefused, kOneProcess, kPython},
     {"data_parallel_external_lb", kFlag, "false", kRefused, kOneProcess, kPython},
     {"data_parallel_multi_port_external_lb", kFlag, "false", kRefused, kOneProcess, kPython},
@@ -190,8 +190,8 @@ constexpr VllmName kTable[] = {
     {"dp_supervisor_probe_timeout_s", kValue, "", kWarned, kNoSupervisor},
     {"dp_supervisor_probe_failure_threshold", kValue, "", kWarned, kNoSupervisor},
     {"prefill_context_parallel_size", kValue, "1", kRefused, kNoContextRanks},
-    {"cp_kv_cache_interleave_size", kValue, "1", kRefused, kOneByOne},
-    {"dcp_kv_cache_interleave_size", kValue, "1", kRefused, kOneByOne},
+    {"cp_kv_cache_interleave_size", kValue, "1", kWarned, kOneByOne},
+    {"dcp_kv_cache_interleave_size", kValue, "1", kWarned, kOneByOne},
     {"dcp_comm_backend", kValue, "ag_rs|a2a", kWarned,
      "what a rank sees goes to the ranks whose heads it is for"},
     {"dcp_q_replicate", kFlag, "", kWarned,
@@ -432,7 +432,7 @@ constexpr VllmName kTable[] = {
     {"cudagraph_metrics", kFlag, "", kWarned, kNoMetrics},
     {"enable_mfu_metrics", kFlag, "", kWarned, kNoMetrics},
     {"enable_logging_iteration_details", kFlag, "", kWarned, "use --profile"},
-    {"profiler_config", kValue, "", kRefused, "use --profile FILE"},
+    {"profiler_config", kValue, "", kWarned, "use --profile FILE"},
 };
 
 constexpr const char* kCompilerFields[] = {"mode",

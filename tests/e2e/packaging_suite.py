@@ -2,6 +2,7 @@
 """The systemd units under systemd-analyze, the Dockerfile under hadolint, the examples for clusters
 under the shells and a YAML parser: packaging_suite.py PROGRAM. What lacks its tool is left out."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -61,9 +62,32 @@ def check_cluster(program):
     return good and parts[0]["kind"] == "LeaderWorkerSet" and commands[0] == commands[1]
 
 
+def check_entrypoint():
+    """What the program gets of the arguments of an image."""
+    with tempfile.TemporaryDirectory() as place:
+        fake = pathlib.Path(place) / "foretoken"
+        fake.write_text("#!/bin/sh\necho \"$*\"\n", encoding="utf-8")
+        fake.chmod(0o755)
+        env = {"PATH": f"{place}:{os.environ['PATH']}", "FORETOKEN_IMAGE_DEVICE": "cuda"}
+
+        def gets(*arguments):
+            command = [PACKAGING / "docker" / "entrypoint", *arguments]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+            return done.stdout.strip()
+
+        served = "serve --device cuda m --port 1"
+        return (
+            gets("serve", "m", "--port", "1") == served
+            and gets("vllm", "serve", "m", "--port", "1") == served
+            and gets("--model", "m") == "serve --device cuda --model m"
+            and gets("inspect", "m") == "inspect m"
+            and gets("--version") == "--version"
+        )
+
+
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
-    results = [check_cluster(program)]
+    results = [check_cluster(program), check_entrypoint()]
     if shutil.which("systemd-analyze"):
         results.append(check_unit(program))
     if shutil.which("hadolint"):

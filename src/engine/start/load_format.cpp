@@ -12,7 +12,8 @@ constexpr std::string_view kDummy = "dummy-";
 
 // Of vLLM: other ways to read the same files.
 constexpr std::string_view kReadersOfVllm[] = {
-    "pt", "npcache", "hf", "fastsafetensors", "instanttensor", "runai_streamer", "modelexpress"};
+    "pt",          "npcache", "hf", "mistral", "fastsafetensors", "instanttensor", "runai_streamer",
+    "modelexpress"};
 
 bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2; }
 

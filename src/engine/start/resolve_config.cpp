@@ -14,6 +14,7 @@
 #include "device/device_traits.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_attention.h"
+#include "engine/start/speculation_rules.h"
 #include "engine/start/start_parts.h"
 #include "engine/step/shape/graph_mode.h"
 #include "kernels/devices/open_device.h"
@@ -146,6 +147,11 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
     const SpeculativeConfig& first = config.speculative.front();
     FT_ASSIGN_OR_RETURN(resolved.length_mode, length_mode(first));
     FT_ASSIGN_OR_RETURN(resolved.acceptance, acceptance_method(first));
+    const std::string used = acceptance_method_name(resolved.acceptance);
+    if (used != first.rejection_sample_method) {
+      FT_LOG(warn, "rejection_sample_method {}: {} is used, whose texts are distributed alike",
+             first.rejection_sample_method, used);
+    }
   }
   return resolved;
 }

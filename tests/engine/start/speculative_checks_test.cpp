@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "engine/start/speculation_rules.h"
+
 namespace foretoken {
 namespace {
 
@@ -60,8 +62,10 @@ TEST(SpeculativeChecks, WordsAreKnownOnes) {
   expect_refused([](SpeculativeConfig& c) { c.length_policy = "best"; },
                  "use adaptive, fixed or off");
   for (const char* method : {"standard", "block"}) {
-    expect_refused([method](SpeculativeConfig& c) { c.rejection_sample_method = method; },
-                   "is not built yet; leave it out for coupled");
+    SpeculativeConfig lossless = ngram();
+    lossless.rejection_sample_method = method;
+    EXPECT_TRUE(check_speculative(engine_with({lossless})).ok()) << method;
+    EXPECT_EQ(acceptance_method(lossless).value(), AcceptanceMethod::kCoupled) << method;
   }
   expect_refused([](SpeculativeConfig& c) { c.rejection_sample_method = "fly"; },
                  "changes the text");
