@@ -204,7 +204,7 @@ TEST_F(Serve, WhatCannotBeIsRefusedInOneLine) {
       {{"--allowed-origins", "x"}, "--allowed-origins"},
       {{"--default-chat-template-kwargs", "[1]"}, "must be a JSON object"},
       {{"--per-request-spec-decode-metrics", "detailed"}, "use summary"},
-      {{"--max-num-queued-req", "3"}, "did you mean '--max-num-queued-reqs'?"},
+      {{"--max-num-queud-reqs", "3"}, "did you mean '--max-num-queued-reqs'?"},
       {{"--tensor-paralel-size", "1"}, "did you mean '--tensor-parallel-size'?"},
       {{"--config", scratch_.write("switch.yaml", "enable-prefix-caching: maybe\n")},
        "--enable-prefix-caching cannot be 'maybe'"},
