@@ -5,6 +5,7 @@
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/latent/compressed_entry.h"
+#include "kernels/linear/state_run.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -89,6 +90,26 @@ FT_HD constexpr int64_t compressed_entry(int64_t slot, int32_t block_size, int32
 // Whether the row at a position makes an entry that this rank keeps.
 FT_HD inline bool makes_entry(const CompressRowsArgs& a, int32_t position) {
   return (position + 1) % a.ratio == 0 && position / a.ratio % a.context_size == a.context_rank;
+}
+
+// Values and gates of one position of a window, and its bias: the columns that count.
+struct CompressedTerm {
+  const float* values;
+  const float* gates;
+  const float* bias;
+};
+// Of the position that lies `back` before the row's.
+FT_HD inline CompressedTerm compressed_term(const CompressRowsArgs& a, const StateRows& rows,
+                                            int32_t row, int32_t back) {
+  const int32_t width = compressed_width(a), position = a.positions[row] - back;
+  const float* inputs =
+      rows.same_run(row, row - back)
+          ? a.x + int64_t{row - back} * a.x_stride
+          : a.history + (int64_t{a.row_slot[row]} * a.history_rows + position % a.history_rows) *
+                            a.history_stride;
+  const int32_t column = a.overlaps != 0 && back < a.ratio ? a.head_dim : 0;
+  return {inputs + column, inputs + width + column,
+          a.bias + int64_t{position % a.ratio} * width + column};
 }
 
 void compress_rows(Queue& queue, const CompressRowsArgs& args);

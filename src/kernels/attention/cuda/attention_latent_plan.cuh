@@ -27,26 +27,9 @@ struct LatentPlan {
   static constexpr int kShares = 8;
   Trial trials[kShares];
 
-  uint32_t linked[kLatentRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
+  LinkedRows<kLatentRows> runs;
   int2 sums[kLatentThreads / 32];
   int total_units;
-
-  // Rows before `row` in its run, and behind it up to 32.
-  __device__ int before(int row) const {
-    int count = 0;
-    int joined = 32;
-    while (joined == 32) {
-      const int at = row - count;
-      joined = __clz(~__funnelshift_l(linked[at / 32], linked[at / 32 + 1], 31 - at % 32));
-      count += joined;
-    }
-    return count;
-  }
-  __device__ int after(int row) const {
-    const int at = row + 1;
-    const uint32_t bits = ~__funnelshift_r(linked[at / 32 + 1], linked[at / 32 + 2], at % 32);
-    return bits == 0 ? 32 : __ffs(static_cast<int>(bits)) - 1;
-  }
 };
 
 // All threads of a block. False: nothing was kept.
@@ -187,19 +170,19 @@ class LatentPlanner {
       const bool follows =
           row > 0 && row < live && has_successor(args_, launch_.first_row + row - 1);
       const uint32_t bits = __ballot_sync(0xffffffffu, follows);
-      if (thread_ % 32 == 0) plan_.linked[row / 32 + 1] = bits;
+      if (thread_ % 32 == 0) plan_.runs.linked[row / 32 + 1] = bits;
     }
     if (thread_ == 0) {
-      plan_.linked[0] = 0;
-      plan_.linked[kLatentRows / 32 + 1] = 0;
-      plan_.linked[kLatentRows / 32 + 2] = 0;
+      plan_.runs.linked[0] = 0;
+      plan_.runs.linked[kLatentRows / 32 + 1] = 0;
+      plan_.runs.linked[kLatentRows / 32 + 2] = 0;
     }
   }
 
   __device__ Tile tile_of(int row, int live) const {
     Tile tile;
-    if (row >= live || plan_.before(row) % launch_.max_tokens != 0) return tile;
-    tile.tokens = min(plan_.after(row) + 1, launch_.max_tokens);
+    if (row >= live || plan_.runs.before(row) % launch_.max_tokens != 0) return tile;
+    tile.tokens = min(plan_.runs.after(row) + 1, launch_.max_tokens);
     tile.row = row + launch_.first_row;
     tile.position = args_.positions[tile.row];
     tile.first_unit = first_visible(args_, tile.position) / kUnit;

@@ -13,31 +13,14 @@ inline constexpr int kMaxPlanWarps = 16;
 
 // The tiles of a step, in shared memory. A unit: kUnit KV positions of one KV head.
 struct AttentionPlan {
-  uint32_t linked[kMaxPlannedRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
-  int start[kMaxPlannedRows + 1];             // units of the tiles before
-  int partials[kMaxPlannedRows];              // of the tiles before, in rows times splits
+  LinkedRows<kMaxPlannedRows> runs;
+  int start[kMaxPlannedRows + 1];  // units of the tiles before
+  int partials[kMaxPlannedRows];   // of the tiles before, in rows times splits
   int position[kMaxPlannedRows];
   uint16_t first_row[kMaxPlannedRows];
   uint8_t tokens[kMaxPlannedRows];
   int3 totals[kMaxPlanWarps];
   int num_tiles;
-
-  // Rows before `row` in its run, and behind it up to 32.
-  __device__ int before(int row) const {
-    int count = 0;
-    int joined = 32;
-    while (joined == 32) {
-      const int at = row - count;
-      joined = __clz(~__funnelshift_l(linked[at / 32], linked[at / 32 + 1], 31 - at % 32));
-      count += joined;
-    }
-    return count;
-  }
-  __device__ int after(int row) const {
-    const int at = row + 1;
-    const uint32_t bits = ~__funnelshift_r(linked[at / 32 + 1], linked[at / 32 + 2], at % 32);
-    return bits == 0 ? 32 : __ffs(static_cast<int>(bits)) - 1;
-  }
 };
 
 // A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
@@ -127,12 +110,12 @@ class PlanMaker {
     for (int row = thread_; row - thread_ < args_.max_rows; row += kThreads) {
       const bool follows = row > 0 && row < args_.max_rows && has_successor(args_, row - 1);
       const uint32_t bits = __ballot_sync(0xffffffffu, follows && row < live);
-      if (threadIdx.x == 0) plan_.linked[row / 32 + 1] = bits;
+      if (threadIdx.x == 0) plan_.runs.linked[row / 32 + 1] = bits;
     }
     if (thread_ == 0) {
-      plan_.linked[0] = 0;
-      plan_.linked[ceil_div(args_.max_rows, 32) + 1] = 0;
-      plan_.linked[ceil_div(args_.max_rows, 32) + 2] = 0;
+      plan_.runs.linked[0] = 0;
+      plan_.runs.linked[ceil_div(args_.max_rows, 32) + 1] = 0;
+      plan_.runs.linked[ceil_div(args_.max_rows, 32) + 2] = 0;
     }
   }
 
@@ -141,8 +124,8 @@ class PlanMaker {
     int tokens = 0;
     int3 mine{0, 0, 0};
     if (row < live) {
-      const int before = plan_.before(row);
-      const int after = plan_.after(row);
+      const int before = plan_.runs.before(row);
+      const int after = plan_.runs.after(row);
       const bool is_long = shape_.leaves_long && min(before, 32) + 1 + after > kLongRun;
       const bool other = is_long || (shape_.leaves_last && row + after + 1 >= args_.max_rows);
       if (!other && before % shape_.tile.tokens == 0) tokens = min(after + 1, shape_.tile.tokens);

@@ -26,6 +26,29 @@ __device__ inline bool has_successor(const AttentionArgs& args, int row) {
          args.positions[row + 1] == args.positions[row] + 1;
 }
 
+// Which of up to kRows rows go on from the one before them.
+template <int kRows>
+struct LinkedRows {
+  uint32_t linked[kRows / 32 + 3];  // after a zero: bit r, row r goes on from row r - 1
+
+  // Rows before `row` in its run, and behind it up to 32.
+  __device__ int before(int row) const {
+    int count = 0;
+    int joined = 32;
+    while (joined == 32) {
+      const int at = row - count;
+      joined = __clz(~__funnelshift_l(linked[at / 32], linked[at / 32 + 1], 31 - at % 32));
+      count += joined;
+    }
+    return count;
+  }
+  __device__ int after(int row) const {
+    const int at = row + 1;
+    const uint32_t bits = ~__funnelshift_r(linked[at / 32 + 1], linked[at / 32 + 2], at % 32);
+    return bits == 0 ? 32 : __ffs(static_cast<int>(bits)) - 1;
+  }
+};
+
 // Length of the run of lanes 0, 1, ... whose `flag` is set.
 __device__ inline int leading_ones(bool flag) {
   return __clz(__brev(~__ballot_sync(0xffffffffu, flag)));

@@ -8,7 +8,6 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/latent/cpu/coded_entry.h"
 #include "kernels/latent/cpu/tail_turn.h"
-#include "kernels/linear/state_run.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -19,25 +18,6 @@ struct CompressedWindow {
   alignas(64) float sums[kMaxCompressedDim];
   alignas(64) float entry[kMaxCompressedDim];
 };
-
-// Values and gates of one position, and its bias: the columns that count.
-struct CompressedTerm {
-  const float* values;
-  const float* gates;
-  const float* bias;
-};
-
-CompressedTerm term_at(const CompressRowsArgs& a, const StateRows& rows, int row, int back) {
-  const int width = compressed_width(a), position = a.positions[row] - back;
-  const float* inputs =
-      rows.same_run(row, row - back)
-          ? a.x + int64_t{row - back} * a.x_stride
-          : a.history + (int64_t{a.row_slot[row]} * a.history_rows + position % a.history_rows) *
-                            a.history_stride;
-  const int column = a.overlaps != 0 && back < a.ratio ? a.head_dim : 0;
-  return {inputs + column, inputs + width + column,
-          a.bias + int64_t{position % a.ratio} * width + column};
-}
 
 FT_INLINE void biased_gate(const CompressedTerm& term, int c, Octet& out) {
   Octet bias;
@@ -81,10 +61,10 @@ void make_entry(const CompressRowsArgs& a, const StateRows& rows, int row) {
   std::fill_n(window.sums, a.head_dim, 0.0f);
   std::fill_n(window.entry, a.head_dim, 0.0f);
   for (int back = span - 1; back >= 0; --back) {
-    raise_largest(term_at(a, rows, row, back), a.head_dim, window.largest);
+    raise_largest(compressed_term(a, rows, row, back), a.head_dim, window.largest);
   }
   for (int back = span - 1; back >= 0; --back) {
-    add_term(term_at(a, rows, row, back), a.head_dim, window);
+    add_term(compressed_term(a, rows, row, back), a.head_dim, window);
   }
   close_window(a, window);
   TailTurn turn;

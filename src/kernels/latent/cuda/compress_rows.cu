@@ -4,7 +4,6 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/latent/cuda/coded_entry.cuh"
 #include "kernels/latent/cuda/tail_turn.cuh"
-#include "kernels/linear/state_run.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cuda {
@@ -18,26 +17,6 @@ constexpr int kOwnChannels = kMaxCompressedDim / kTailThreads;  // of a thread
 __device__ StateRows rows_of(const CompressRowsArgs& args) {
   return {args.positions, args.row_slot, live_rows(args.counts, RowKind::kToken, 0, args.max_rows)};
 }
-
-// Values and gates of one position of a window, and its bias: the columns that count.
-struct WindowTerm {
-  const float* values;
-  const float* gates;
-  const float* bias;
-
-  __device__ WindowTerm(const CompressRowsArgs& a, const StateRows& rows, int row, int back) {
-    const int width = compressed_width(a), position = a.positions[row] - back;
-    const float* inputs =
-        rows.same_run(row, row - back)
-            ? a.x + int64_t{row - back} * a.x_stride
-            : a.history + (int64_t{a.row_slot[row]} * a.history_rows + position % a.history_rows) *
-                              a.history_stride;
-    const int column = a.overlaps != 0 && back < a.ratio ? a.head_dim : 0;
-    values = inputs + column;
-    gates = inputs + width + column;
-    bias = a.bias + int64_t{position % a.ratio} * width + column;
-  }
-};
 
 // What a thread's channels of the window's positions make, one after the other; what several of
 // them read is on its way at once. Channels beyond the last are the last one's.
@@ -54,7 +33,7 @@ __device__ void pool_window(const CompressRowsArgs& args, const StateRows& rows,
   }
 #pragma unroll 4
   for (int back = span - 1; back >= 0; --back) {
-    const WindowTerm term(args, rows, row, back);
+    const CompressedTerm term = compressed_term(args, rows, row, back);
 #pragma unroll
     for (int j = 0; j < kOwnChannels; ++j) {
       const float gate = add(term.gates[channels[j]], term.bias[channels[j]]);
@@ -63,7 +42,7 @@ __device__ void pool_window(const CompressRowsArgs& args, const StateRows& rows,
   }
 #pragma unroll 4
   for (int back = span - 1; back >= 0; --back) {
-    const WindowTerm term(args, rows, row, back);
+    const CompressedTerm term = compressed_term(args, rows, row, back);
 #pragma unroll
     for (int j = 0; j < kOwnChannels; ++j) {
       const float gate = add(term.gates[channels[j]], term.bias[channels[j]]);
