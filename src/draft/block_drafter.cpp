@@ -10,6 +10,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/head_options.h"
 #include "draft/markov_output.h"
 #include "draft/parts/absent_drafter.h"
 #include "draft/parts/tap_pages.h"
@@ -182,19 +183,12 @@ Result<std::unique_ptr<Drafter>> make_block_drafter(const DrafterContext& contex
   traits.entries_ahead = block_rows(config, drafts);
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int rows = context.max_spans * block_rows(config, drafts);
+  DraftHeadOptions of_head = head_options(
+      context, max_len,
+      {.of_pass = std::max(context.max_rows, rows), .of_logits = context.max_spans * drafts});
+  of_head.sharding = sharding_of_drafter(config.layer, context.sharding);
   FT_ASSIGN_OR_RETURN(
-      auto head, load_block_head(context.device, context.folder, config, context.target,
-                                 {.max_model_len = max_len,
-                                  .max_rows = std::max(context.max_rows, rows),
-                                  .max_logits_rows = context.max_spans * drafts,
-                                  .attention = context.attention,
-                                  .dummy = context.dummy,
-                                  .kv_format = context.kv_format,
-                                  .rounding = context.own_rounding,
-                                  .vocab_ids = context.draft_vocab_ids,
-                                  .target_folder = context.target_folder,
-                                  .sharding = sharding_of_drafter(config.layer, context.sharding),
-                                  .states = context.target.shared_head().sharding.context}));
+      auto head, load_block_head(context.device, context.folder, config, context.target, of_head));
   auto drafter =
       std::make_unique<BlockDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

@@ -8,6 +8,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/head_options.h"
 #include "draft/parts/absent_drafter.h"
 #include "draft/parts/tap_pages.h"
 
@@ -128,16 +129,8 @@ Result<std::unique_ptr<Drafter>> make_chain_drafter(const DrafterContext& contex
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
   if (context.is_absent) return make_absent_drafter(name, traits);
-  const DraftHeadOptions options{.max_model_len = max_len,
-                                 .max_rows = context.max_spans,
-                                 .max_logits_rows = context.max_spans,
-                                 .attention = context.attention,
-                                 .dummy = context.dummy,
-                                 .rounding = context.own_rounding,
-                                 .vocab_ids = context.draft_vocab_ids,
-                                 .target_folder = context.target_folder,
-                                 .sharding = context.sharding,
-                                 .states = context.target.shared_head().sharding.context};
+  const DraftHeadOptions options = head_options(
+      context, max_len, {.of_pass = context.max_spans, .of_logits = context.max_spans});
   FT_ASSIGN_OR_RETURN(std::unique_ptr<ChainHead> head,
                       files.load(context.device, context.target, drafts, options));
   auto drafter = std::make_unique<ChainDrafter>(

@@ -10,6 +10,7 @@
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
 #include "draft/draft_passes.h"
+#include "draft/head_options.h"
 #include "draft/parts/absent_drafter.h"
 #include "draft/parts/module_states.h"
 #include "draft/parts/tap_pages.h"
@@ -261,20 +262,13 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   const bool follows_target = config.traits().of_target && context.config.quantization.empty();
   // A module beyond the drafts would never be asked.
   config.num_modules = std::min(config.num_modules, drafts);
+  DraftHeadOptions of_head = head_options(
+      context, max_len,
+      {.of_pass = std::max(context.max_rows, drafting_rows), .of_logits = drafting_rows});
+  of_head.sharding = sharding_of_drafter(config.layer, context.sharding);
+  if (follows_target) of_head.rounding = context.rounding;
   FT_ASSIGN_OR_RETURN(
-      auto head,
-      load_draft_head(context.device, context.folder, config, context.target,
-                      {.max_model_len = max_len,
-                       .max_rows = std::max(context.max_rows, drafting_rows),
-                       .max_logits_rows = drafting_rows,
-                       .attention = context.attention,
-                       .dummy = context.dummy,
-                       .kv_format = context.kv_format,
-                       .rounding = follows_target ? context.rounding : context.own_rounding,
-                       .vocab_ids = context.draft_vocab_ids,
-                       .target_folder = context.target_folder,
-                       .sharding = sharding_of_drafter(config.layer, context.sharding),
-                       .states = context.target.shared_head().sharding.context}));
+      auto head, load_draft_head(context.device, context.folder, config, context.target, of_head));
   auto drafter =
       std::make_unique<HeadDrafter>(name, context, std::move(head), traits, probabilistic);
   FT_RETURN_IF_ERROR(drafter->take_scratch());

@@ -1,7 +1,6 @@
 #include "model/draft_head.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -467,23 +466,8 @@ const void* Head::head_input(Queue& queue, const DraftTensors& tensors, int32_t 
 Result<std::unique_ptr<DraftHead>> load_draft_head(Device& device, const std::string& folder,
                                                    const DraftHeadConfig& config, Model& target,
                                                    const DraftHeadOptions& options) {
-  FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
-  try {
-    DraftHeadOptions complete = options;
-    if (complete.attention == nullptr) {
-      FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device));
-    }
-    FT_ASSIGN_OR_RETURN(
-        const ModelConfig part,
-        shard_config(config.layer, options.sharding, "the draft head's tensor parallel size of"));
-    auto head = std::make_unique<Head>(device, config, part, target, complete);
-    FT_RETURN_IF_ERROR(head->load(folder, complete));
-    FT_RETURN_IF_ERROR(head->take_scratch());
-    return std::unique_ptr<DraftHead>(std::move(head));
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("not enough host memory while loading the draft head " + folder +
-                              "; close other programs or use a smaller head");
-  }
+  FT_ASSIGN_OR_RETURN(auto head, load_head_as<Head>(device, folder, config, target, options));
+  return std::unique_ptr<DraftHead>(std::move(head));
 }
 
 }  // namespace foretoken

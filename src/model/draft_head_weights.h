@@ -1,13 +1,19 @@
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "attention/backend.h"
+#include "base/check.h"
 #include "base/result.h"
 #include "device/arena.h"
 #include "model/draft_head.h"
 #include "model/files/checkpoint.h"
 #include "model/stack/decoder_layer.h"
+#include "model/weights/sharding.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {
@@ -59,5 +65,30 @@ struct LoadedDraftHead {
 // source.checkpoint is filled in here. Errors name a missing, ill-shaped or unused tensor.
 Result<LoadedDraftHead> load_draft_head_folder(Arena& arena, const std::string& folder,
                                                DraftHeadSource source);
+
+// Loads a head of the class Made, of this rank's part of its layers, and takes its scratch; with
+// the device's own attention where the options name none.
+template <class Made>
+Result<std::unique_ptr<Made>> load_head_as(Device& device, const std::string& folder,
+                                           const DraftHeadConfig& config, Model& target,
+                                           const DraftHeadOptions& options) {
+  FT_CHECK(options.max_rows > 0 && options.max_logits_rows > 0);
+  try {
+    DraftHeadOptions complete = options;
+    if (complete.attention == nullptr) {
+      FT_ASSIGN_OR_RETURN(complete.attention, find_attention_backend("auto", device));
+    }
+    FT_ASSIGN_OR_RETURN(
+        const ModelConfig part,
+        shard_config(config.layer, options.sharding, "the draft head's tensor parallel size of"));
+    auto head = std::make_unique<Made>(device, config, part, target, complete);
+    FT_RETURN_IF_ERROR(head->load(folder, complete));
+    FT_RETURN_IF_ERROR(head->take_scratch());
+    return head;
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("not enough host memory while loading the draft head " + folder +
+                              "; close other programs or use a smaller head");
+  }
+}
 
 }  // namespace foretoken
