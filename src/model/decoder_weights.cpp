@@ -135,19 +135,17 @@ constexpr DecoderTraits::Place kOtherPlaces[] = {
     {"", "lm_head.weight"},
 };
 // Beginnings of the other parts' tensors, as far as they are known.
-constexpr const char* kOtherParts[] = {
-    "vision_tower.",
-    "model.vision_tower.",
-    "vision_model.",
-    "model.vision_model.",
-    "visual.",
-    "model.visual.",
-    "mm_projector.",
-    "multi_modal_projector.",
-    "model.multi_modal_projector.",
-    "audio_tower.",
-    "model.audio_tower.",
-};
+constexpr const char* kOtherParts[] = {"vision_tower.",
+                                       "model.vision_tower.",
+                                       "vision_model.",
+                                       "model.vision_model.",
+                                       "visual.",
+                                       "model.visual.",
+                                       "mm_projector.",
+                                       "multi_modal_projector.",
+                                       "model.multi_modal_projector.",
+                                       "audio_tower.",
+                                       "model.audio_tower."};
 
 bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& place) {
   return std::none_of(traits.places.begin(), traits.places.end(), [&](const auto& own) {
@@ -253,6 +251,8 @@ LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig
           .max_rank = room.max_rank,
           .elsewhere = adapted_elsewhere(weights),
           .added_ids = config.added_ids,
+          .other_parts = weights.other_parts,
+          .is_text_part = config.is_text_part,
           .wholes = {.num_slots = room.has_whole_ends ? room.num_slots : 0,
                      .takes_fewer_ids = config.logits_softcap == 0,
                      .head_has_bias = config.head_bias,
@@ -318,7 +318,7 @@ struct StageReader {
   std::string body = place.body;
   PartLoader parts{arena, config, norms_of(config, traits), loader, sharding};
 
-  void ignore_others();
+  void ignore_others(DecoderWeights* weights);
   Status read_embedding(DecoderWeights* weights);
   Status read_layer(size_t index, DecoderWeights* weights);
   Status read_layers(DecoderWeights* weights);
@@ -329,11 +329,13 @@ struct StageReader {
   void describe_ends(DecoderWeights* weights) const;
 };
 
-void StageReader::ignore_others() {
-  for (const char* other : traits.ignored) loader.ignore_all(other);
+void StageReader::ignore_others(DecoderWeights* weights) {
+  std::vector<std::string>& others = weights->other_parts;
+  others.assign(traits.ignored.begin(), traits.ignored.end());
   if (is_other_place(traits, place)) {
-    for (const char* other : kOtherParts) loader.ignore_all(other);
+    others.insert(others.end(), std::begin(kOtherParts), std::end(kOtherParts));
   }
+  for (const std::string& other : others) loader.ignore_all(other);
   if (config.is_text_part) {
     loader.ignore_all_but(std::to_array<std::string>({body, place.head}));
     for (const char* tower : {"vision_embed_tokens.", "embed_tokens_extend."}) {
@@ -465,8 +467,8 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
                                             const DecoderTraits& traits, WeightLoader& loader,
                                             const Sharding& sharding, const Stages& stages) {
   StageReader reader{arena, config, traits, loader, sharding, stages};
-  reader.ignore_others();
   DecoderWeights weights;
+  reader.ignore_others(&weights);
   WeightLoader::Guard guard(loader);
   FT_RETURN_IF_ERROR(reader.read_embedding(&weights));
   FT_RETURN_IF_ERROR(reader.read_layers(&weights));

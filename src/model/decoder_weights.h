@@ -44,6 +44,8 @@ struct DecoderWeights {
   // have in a whole model; without outputs where the stage has them not.
   Linear adapted_embedding;
   Linear adapted_head;
+  // Beginnings of names in the files that the text part has not.
+  std::vector<std::string> other_parts;
 };
 
 // The matrices of the stage that adapters may change.

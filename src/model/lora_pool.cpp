@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "compat/compat.h"
 #include "model/config/peft_config.h"
 #include "model/weights/module_key.h"
@@ -19,20 +19,6 @@ constexpr const char* kWhat = "the adapters (lower --max-loras or --max-lora-ran
 
 int32_t padded_rank(int32_t rank) {
   return (rank + kLoraRankStep - 1) / kLoraRankStep * kLoraRankStep;
-}
-
-void scale_element(float factor, DType dtype, std::byte* element) {
-  if (dtype == DType::kF32) {
-    float number;
-    std::memcpy(&number, element, sizeof number);
-    number *= factor;
-    std::memcpy(element, &number, sizeof number);
-    return;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, element, sizeof bits);
-  bits = bf16_from_float(bf16_to_float(bits) * factor);
-  std::memcpy(element, &bits, sizeof bits);
 }
 
 Status check_adapter_sizes(const LoraLinear& linear, int64_t outputs, int64_t inputs) {
@@ -225,6 +211,14 @@ Status LoraPool::check_end(const LoraAdapter& adapter, const LoraLinear& linear,
                       : check_adapter_sizes(linear, ids_of(end.outputs), end.inputs);
 }
 
+// Whether it is a module of a part beside that for texts, as those that read images and sound.
+bool LoraPool::is_of_other_part(const std::string& module) const {
+  return (limits_.is_text_part && module_key(module).empty()) ||
+         std::ranges::any_of(limits_.other_parts, [&](const std::string& beginning) {
+           return module.starts_with(beginning);
+         });
+}
+
 // By part; null: the adapter leaves it alone. A module of another stage's layer must be one that
 // this stage's layers have, too.
 Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapter,
@@ -245,14 +239,24 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
                            : check_adapter_sizes(*found[i], part.outputs, part.inputs_of_file()));
     used.insert(found[i]);
   }
+  int num_others = 0;
   for (const LoraLinear& linear : adapter.linears) {
     const std::string name = module_key(linear.module);
     if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
       FT_RETURN_IF_ERROR(check_end(adapter, linear, *end));
     }
     if (is_checked || used.contains(&linear) || is_elsewhere(name)) continue;
+    if (is_of_other_part(linear.module)) {
+      ++num_others;
+      continue;
+    }
     return unsupported("the adapter changes '" + linear.module +
                        "'; this model takes adapters of " + module_names());
+  }
+  if (num_others > 0) {
+    FT_LOG(info,
+           "{} of {} linear layers of the adapter are of parts that texts do not pass: left out",
+           num_others, adapter.linears.size());
   }
   return found;
 }
@@ -323,67 +327,6 @@ Result<std::unique_ptr<LoraImage>> LoraPool::make_image(const LoraAdapter& adapt
   image->changes_ends_ = ends || !adapter.wholes.empty();
   image->num_ids_ = static_cast<int32_t>(wholes_.num_ids(adapter, true));
   return image;
-}
-
-// Rows of a as they are but for zeros where inputs are padded and the order of heads that take
-// turns in the file, or its columns where they are looked up; zeros behind the adapter's own rank.
-void LoraPool::fill_a(const Part& part, const LoraLinear& linear, int32_t padded,
-                      std::byte* a) const {
-  const size_t size = dtype_size(dtype_);
-  const auto inputs = static_cast<size_t>(linear.inputs);
-  const auto count = static_cast<size_t>(part.inputs.count);
-  const auto rank = static_cast<size_t>(linear.rank);
-  if (part.place == AdaptedPlace::kEmbedding) {
-    for (size_t id = 0; id < std::min(count, inputs); ++id) {
-      for (size_t j = 0; j < rank; ++j) {
-        std::memcpy(a + (id * static_cast<size_t>(padded) + j) * size,
-                    linear.a.data() + (j * inputs + id) * size, size);
-      }
-    }
-    return;
-  }
-  // Whole heads, where they are padded or in another order.
-  const bool pads = part.columns.to > 0, turns = part.turning.keys > 0;
-  FT_CHECK(!pads || !turns);
-  const size_t run = pads    ? static_cast<size_t>(part.columns.to)
-                     : turns ? static_cast<size_t>(part.turning.rows)
-                             : count;
-  const size_t copied = pads ? static_cast<size_t>(part.columns.from) : run;
-  FT_CHECK(!pads || part.inputs.first % part.columns.to == 0);
-  for (size_t j = 0; j < rank; ++j) {
-    for (size_t begin = 0; begin < count; begin += run) {
-      const int64_t column = part.inputs.source_of(static_cast<int64_t>(begin));
-      const size_t from =
-          j * inputs + static_cast<size_t>(part.turning.of_folder(part.columns.source_of(column)));
-      std::memcpy(a + (j * count + begin) * size, linear.a.data() + from * size, copied * size);
-    }
-  }
-}
-
-// Its columns side by side; zeros behind the adapter's own rank.
-void LoraPool::fill_b(const Part& part, const LoraLinear& linear, std::byte* b) const {
-  const size_t size = dtype_size(dtype_);
-  const auto rank = static_cast<size_t>(linear.rank);
-  const auto stride = static_cast<size_t>(lora_stride(part.num_rows()));
-  for (size_t row = 0; row < part.rows.size(); ++row) {
-    // A zero that is no row of the adapter's.
-    if (part.rows[row] < 0 || part.rows[row] >= linear.outputs) continue;
-    const std::byte* from = linear.b.data() + static_cast<size_t>(part.rows[row]) * rank * size;
-    for (size_t j = 0; j < rank; ++j) {
-      std::byte* to = b + (j * stride + row) * size;
-      std::memcpy(to, from + j * size, size);
-      if (part.row_factors[row] != 1) scale_element(part.row_factors[row], dtype_, to);
-    }
-  }
-}
-
-// Rows that are no rows of the adapter's stay as they are.
-void LoraPool::fill_factors(const Part& part, const LoraLinear& linear, std::byte* factors) {
-  for (size_t row = 0; row < part.rows.size(); ++row) {
-    const float factor =
-        part.rows[row] < 0 ? 1.0f : linear.factors[static_cast<size_t>(part.rows[row])];
-    std::memcpy(factors + row * sizeof factor, &factor, sizeof factor);
-  }
 }
 
 // Heads that take turns in the file lie in another order there than in a folder, whose adapters

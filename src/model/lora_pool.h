@@ -90,7 +90,11 @@ class LoraPool {
     int32_t max_rows = 0;                          // of a forward pass
     bool has_all_layers = true;                    // false: other stages have some
     std::vector<AdaptedElsewhere> elsewhere = {};  // what other stages have beside layers
-    int32_t added_ids = 0;          // as of WholeEnds::Limits; the last rows of the ends
+    int32_t added_ids = 0;  // as of WholeEnds::Limits; the last rows of the ends
+    // Beginnings of modules that the model has beside its text part, whose adapters are passed
+    // over; is_text_part: whatever is no module of a decoder is one.
+    std::vector<std::string> other_parts = {};
+    bool is_text_part = false;
     WholeEnds::Limits wholes = {};  // matrices of adapters' own
   };
   // Takes the memory and tells the linear layers where their adapters will be; they outlive the
@@ -168,6 +172,7 @@ class LoraPool {
   bool has_kind(const std::string& kind, bool feed_forward) const;
   const AdaptedElsewhere* end_elsewhere(const std::string& name) const;
   bool is_elsewhere(const std::string& name) const;
+  bool is_of_other_part(const std::string& module) const;
   Status check_end(const LoraAdapter& adapter, const LoraLinear& linear,
                    const AdaptedElsewhere& end) const;
   void fill_a(const Part& part, const LoraLinear& linear, int32_t rank, std::byte* a) const;

@@ -233,6 +233,31 @@ TEST(LoraPool, AdaptersOfOtherModelsAreRefusedByName) {
   EXPECT_NE(message(linear).find("[64, 64], but the model's is [512, 64]"), std::string::npos);
 }
 
+// An adapter of a model with vision may change both; texts do not pass the other part.
+TEST(LoraPool, PartsThatReadImagesAreLeftOut) {
+  const std::string folder = test::golden_folder() + "architectures/qwen2_5-vl";
+  const auto model = adaptable_model(folder, "float32", 1);
+  LoraPool& pool = *model->adapters();
+  const auto hidden = static_cast<int64_t>(model->config().hidden_size);
+  LoraLinear text{"model.language_model.layers.0.mlp.down_proj",
+                  1,
+                  model->config().intermediate_size,
+                  hidden,
+                  1,
+                  {},
+                  {}};
+  text.a.resize(static_cast<size_t>(text.inputs) * sizeof(float));
+  text.b.resize(static_cast<size_t>(text.outputs) * sizeof(float));
+  LoraLinear vision{"model.visual.blocks.0.attn.qkv", 1, 2, 3, 1, {}, {}};
+  const auto image = pool.make_image({DType::kF32, {text, vision}, {}, {}});
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_TRUE(image.value()->changes_feed_forward());
+  EXPECT_TRUE(pool.make_image({DType::kF32, {vision}, {}, {}}).ok());
+  vision.module = "score";
+  const auto refused = pool.make_image({DType::kF32, {text, vision}, {}, {}});
+  EXPECT_NE(refused.status().message().find("the adapter changes 'score'"), std::string::npos);
+}
+
 // Of the first layer's linear attention.
 void write_state_adapter(const std::string& folder, const ModelConfig& config) {
   const RecurrentConfig& sizes = config.recurrent;

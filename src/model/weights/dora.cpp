@@ -146,7 +146,9 @@ Status read_factors(const TensorView& magnitudes, const TensorView& own, const L
 Status read_magnitudes(const std::string& folder, const ModelFiles& model, LoraAdapter* adapter) {
   std::vector<LoraLinear*> linears;
   for (LoraLinear& linear : adapter->linears) {
-    if (!linear.magnitude.empty()) linears.push_back(&linear);
+    // What is no module of a decoder is the pool's to judge.
+    if (linear.magnitude.empty() || module_key(linear.module).empty()) continue;
+    linears.push_back(&linear);
   }
   if (linears.empty()) return {};
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));

@@ -10,7 +10,7 @@ namespace foretoken {
 // Reads what the outputs of the linear layers are multiplied by that an adapter has magnitudes for
 // (DoRA, Liu et al. 2024; LoraLinear::magnitude) into LoraLinear::factors: each magnitude divided
 // by the length of its row of the model's matrix with the adapter in it, as PEFT takes it. Nothing
-// for other adapters.
+// for other adapters, and for modules that are none of a decoder.
 // Reads the adapter at `folder` and those matrices of the model, by several threads. Unsupported,
 // with the remedy, for a matrix that the model's files have not by that name, and for embeddings
 // and output matrices; InvalidArgument for other shapes. Any thread.
