@@ -116,10 +116,6 @@ std::string bias_name(const DecoderTraits::Place& place) {
   return std::string(head.substr(0, head.rfind('.'))) + ".bias";
 }
 
-}  // namespace
-
-namespace {
-
 // Where else decoders stand when they were saved as a part of something larger, or without their
 // output matrix.
 constexpr DecoderTraits::Place kOtherPlaces[] = {
