@@ -1,7 +1,10 @@
 #include "apps/terminal/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 namespace foretoken {
 namespace {
@@ -10,10 +13,25 @@ std::atomic<bool> interrupted{false};
 std::atomic<int> num_signals{0};
 std::atomic<int> max_signals{2};
 std::atomic<int> last_signal{SIGINT};
+std::atomic<int64_t> last_counted_ns{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+// Supervisors signal a process and then its group, terminals the group while a launcher passes the
+// signal on: signals so close together are one wish.
+constexpr int64_t kOneWishNs = 500'000'000;
+
+// As clock.h's, of what a handler may call.
+int64_t signal_time_ns() {
+  timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 extern "C" void on_interrupt(int number) {
   last_signal.store(number);
+  const int64_t now = signal_time_ns();
+  if (num_signals.load() > 0 && now - last_counted_ns.load() < kOneWishNs) return;
+  last_counted_ns.store(now);
   if (num_signals.fetch_add(1) + 1 >= max_signals.load()) _exit(128 + number);
   interrupted.store(true);
 }

@@ -4,7 +4,8 @@
 namespace foretoken {
 
 // From now on SIGINT and SIGTERM set interrupt_flag(); the `num_to_end`-th one without
-// clear_interrupt() between ends the process at once. To be called on the main thread, once.
+// clear_interrupt() between ends the process at once, where those within half a second count as
+// one. To be called on the main thread, once.
 void catch_interrupts(int num_to_end = 2);
 
 // Set by the first signal. Lives as long as the process.

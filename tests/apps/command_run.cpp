@@ -145,7 +145,10 @@ bool Command::wait_for(const std::string& text) {
   return there();
 }
 
-void Command::send_signal(int number) { kill(pid_, number); }
+void Command::send_signal(int number) {
+  kill(pid_, number);
+  if (number == SIGSTOP) waitpid(pid_, nullptr, WUNTRACED);
+}
 
 CommandResult Command::finish() {
   const auto deadline = steady_clock::now() + seconds(900);

@@ -41,6 +41,7 @@ class Command {
   // Reads until stdout or stderr holds `text`; false when the command
   // ended or five minutes passed before.
   bool wait_for(const std::string& text);
+  // After SIGSTOP it stands still when this returns.
   void send_signal(int number);
   // Types on the pseudo terminal.
   void type(const std::string& text);

@@ -101,6 +101,17 @@ TEST_F(Serve, AnswersAndEndsRunningRequestsOnSigterm) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
+// As a supervisor signals a process and its group.
+TEST_F(Serve, SignalsTogetherAreOne) {
+  Command command(arguments({"--shutdown-timeout", "600"}));
+  ASSERT_TRUE(command.wait_for("serving tiny"));
+  Client stream(socket(), "POST", "/v1/completions", long_request(1500));
+  ASSERT_TRUE(stream.read_to("data: "));
+  for (const int number : {SIGSTOP, SIGTERM, SIGINT, SIGCONT}) command.send_signal(number);
+  EXPECT_NE(stream.read_all().find("\"finish_reason\":\"length\""), std::string::npos);
+  EXPECT_EQ(command.finish().exit_code, 0);
+}
+
 TEST_F(Serve, WhatRunsAfterTheDeadlineEndsWithWhatItHas) {
   Command command(arguments({"--shutdown-timeout", "0.05"}));
   ASSERT_TRUE(command.wait_for("serving tiny"));

@@ -301,7 +301,11 @@ class Termination(unittest.TestCase):
         server.process.send_signal(signal.SIGTERM)
         until(lambda: refused(server.url))
         self.assertIsNone(server.process.poll())
-        server.process.send_signal(signal.SIGTERM)
+
+        def signalled_once_more():
+            server.process.send_signal(signal.SIGTERM)
+            return server.process.poll() is not None
+        until(signalled_once_more)
         self.assertIn(server.wait(PATIENCE), (-signal.SIGTERM, 128 + signal.SIGTERM))
         held.read()
         for client in clients:

@@ -1,5 +1,6 @@
 #include "http/server/tls_context.h"
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include <string>
@@ -10,8 +11,12 @@ namespace {
 namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 
-Status file_error(const std::string& option, const std::string& file, const error_code& ec) {
-  return invalid_argument(option + " " + file + ": " + ec.message());
+// `wanted`: what a file that can be read must hold, which the library does not say.
+Status file_error(const std::string& option, const std::string& file, const error_code& ec,
+                  const std::string& wanted) {
+  const bool was_read = ERR_GET_LIB(static_cast<unsigned long>(ec.value())) != ERR_LIB_SYS;
+  return invalid_argument(option + " " + file + ": " + ec.message() +
+                          (was_read ? "; it must hold " + wanted : ""));
 }
 
 Status check_tls_config(const TlsConfig& config) {
@@ -40,18 +45,25 @@ Status load_files(ssl::context& context, const TlsConfig& config) {
                                     size_t, ssl::context::password_purpose) { return password; },
                                 ec);
   context.use_certificate_chain_file(config.certfile, ec);
-  if (ec) return file_error("--ssl-certfile", config.certfile, ec);
+  if (ec) {
+    return file_error("--ssl-certfile", config.certfile, ec, "a certificate chain in PEM format");
+  }
   const bool own_key = !config.keyfile.empty();
   const std::string& keyfile = own_key ? config.keyfile : config.certfile;
   context.use_private_key_file(keyfile, ssl::context::pem, ec);
-  if (ec) return file_error(own_key ? "--ssl-keyfile" : "--ssl-certfile", keyfile, ec);
+  if (ec) {
+    return file_error(own_key ? "--ssl-keyfile" : "--ssl-certfile", keyfile, ec,
+                      own_key ? "the certificate's private key in PEM format; the password of an "
+                                "encrypted one is --ssl-keyfile-password"
+                              : "the private key too where there is no --ssl-keyfile");
+  }
   if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
     return invalid_argument("the key " + keyfile + " does not belong to the certificate " +
                             config.certfile);
   }
   if (config.ca_certs.empty()) return {};
   context.load_verify_file(config.ca_certs, ec);
-  if (ec) return file_error("--ssl-ca-certs", config.ca_certs, ec);
+  if (ec) return file_error("--ssl-ca-certs", config.ca_certs, ec, "certificates in PEM format");
   // The names that clients choose their certificate by.
   SSL_CTX_set_client_CA_list(context.native_handle(),
                              SSL_load_client_CA_file(config.ca_certs.c_str()));

@@ -92,6 +92,7 @@ TEST_F(HttpTls, FilesThatDoNotFitAreNamed) {
   EXPECT_EQ(problem(), "");
   tls_.certfile = file("missing");
   EXPECT_NE(problem().find("--ssl-certfile " + file("missing")), std::string::npos);
+  EXPECT_EQ(problem().find("must hold"), std::string::npos) << problem();
   tls_.certfile = file("client");
   EXPECT_NE(problem(), "");  // the key of another certificate
   tls_.certfile = file("cert");
@@ -99,7 +100,10 @@ TEST_F(HttpTls, FilesThatDoNotFitAreNamed) {
   tls_.keyfile = file("text");
   EXPECT_NE(problem().find("--ssl-keyfile"), std::string::npos);
   tls_.keyfile = file("locked");
-  EXPECT_NE(problem(), "");
+  EXPECT_NE(problem().find("--ssl-keyfile-password"), std::string::npos) << problem();
+  tls_.keyfile = "";
+  EXPECT_NE(problem().find("the private key too"), std::string::npos) << problem();
+  tls_.keyfile = file("locked");
   tls_.keyfile_password = "open sesame";
   EXPECT_EQ(problem(), "");
   tls_.cert_reqs = 2;
