@@ -20,6 +20,8 @@ Result<int64_t> whole_number(const std::string& name, const std::string& text) {
   return invalid_argument(name + "=" + text + " is no whole number from 0 up; correct or unset it");
 }
 
+bool is_on(const std::string& value) { return value == "1" || lower_case(value) == "true"; }
+
 std::string warning(const std::string& name) {
   for (const ForeignVariable& variable : foreign_variables()) {
     if (name == variable.name) return name + " has no effect; " + variable.instead;
@@ -68,6 +70,10 @@ Status apply(const std::string& name, const std::string& value, EngineConfig* en
     if (engine->kv_cache_memory_bytes == 0) engine->kv_cache_memory_bytes = gib << 30;
     return {};
   }
+  if (name == "VLLM_BATCH_INVARIANT") {
+    if (is_on(value) && engine->batch_invariant == "auto") engine->batch_invariant = "on";
+    return {};
+  }
   if (name == "VLLM_HTTP_TIMEOUT_KEEP_ALIVE") {
     FT_ASSIGN_OR_RETURN(const int64_t seconds, whole_number(name, value));
     http->timeouts.keep_alive = std::chrono::seconds(seconds);
@@ -94,9 +100,7 @@ std::map<std::string, std::string> vllm_variables() {
 
 bool allows_runtime_adapters(const std::map<std::string, std::string>& variables) {
   const auto found = variables.find("VLLM_ALLOW_RUNTIME_LORA_UPDATING");
-  if (found == variables.end()) return false;
-  const std::string lower = lower_case(found->second);
-  return lower == "1" || lower == "true";
+  return found != variables.end() && is_on(found->second);
 }
 
 Status apply_vllm_variables(const std::map<std::string, std::string>& variables,

@@ -18,10 +18,10 @@ std::map<std::string, std::string> vllm_variables();
 bool allows_runtime_adapters(const std::map<std::string, std::string>& variables);
 
 // What they ask for, as far as nothing else was said: VLLM_LOGGING_LEVEL, VLLM_CPU_KVCACHE_SPACE
-// (GiB) and VLLM_HTTP_TIMEOUT_KEEP_ALIVE (seconds). VLLM_API_KEY is read with the other keys. Each
-// further one, all of llama-server's among them, becomes a sentence in `warnings`, but for those
-// that Kubernetes makes for a service named "vllm". InvalidArgument for a value that makes no
-// sense.
+// (GiB), VLLM_BATCH_INVARIANT and VLLM_HTTP_TIMEOUT_KEEP_ALIVE (seconds). VLLM_API_KEY is read with
+// the other keys. Each further one, all of llama-server's among them, becomes a sentence in
+// `warnings`, but for those that Kubernetes makes for a service named "vllm". InvalidArgument for a
+// value that makes no sense.
 Status apply_vllm_variables(const std::map<std::string, std::string>& variables,
                             EngineConfig* engine, http::ServerConfig* http, std::string* log_level,
                             std::vector<std::string>* warnings);

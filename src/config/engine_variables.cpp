@@ -13,7 +13,6 @@ constexpr ForeignVariable kTable[] = {
     {"VLLM_CONFIGURE_LOGGING", "use --log-level"},
     {"VLLM_LOGGING_CONFIG_PATH", "use --log-level"},
     {"VLLM_ENGINE_ITERATION_TIMEOUT_S", "use --step-timeout-seconds"},
-    {"VLLM_BATCH_INVARIANT", "use --batch-invariant"},
     {"VLLM_ALLOW_LONG_MAX_MODEL_LEN", "use --hf-overrides '{\"max_position_embeddings\": N}'"},
     {"VLLM_TARGET_DEVICE", "use --device"},
     {"VLLM_CACHE_ROOT", "use --download-dir and --step-time-cache"},
@@ -37,8 +36,9 @@ constexpr ForeignVariable kTable[] = {
 
 // Some ask for silence that is kept anyway, since nothing is sent anywhere; the others are read
 // where they are used.
-constexpr std::string_view kKept[] = {"VLLM_API_KEY", "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK",
-                                      "VLLM_USAGE_SOURCE", "VLLM_ALLOW_RUNTIME_LORA_UPDATING"};
+constexpr std::string_view kKept[] = {"VLLM_API_KEY",        "VLLM_NCCL_SO_PATH",
+                                      "VLLM_NO_USAGE_STATS", "VLLM_DO_NOT_TRACK",
+                                      "VLLM_USAGE_SOURCE",   "VLLM_ALLOW_RUNTIME_LORA_UPDATING"};
 
 }  // namespace variable_table
 
