@@ -165,7 +165,10 @@ void JsonCalls::close_byte(char byte, CallSink* sink) {
     if (seen == format_.close) leave();
     return;
   }
-  if (has_close()) return pass_over(sink);
+  if (has_close()) {
+    const bool another = format_.single && !in_list_ && seen == "{";
+    return another ? begin_object(byte, sink) : pass_over(sink);
+  }
   const bool more = format_.bare && !in_list_;
   if (more && seen.size() == 1 && format_.separators.find(byte) != std::string::npos) {
     state_ = State::kForm;

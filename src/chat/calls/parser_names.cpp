@@ -6,12 +6,23 @@ namespace foretoken {
 namespace {
 
 constexpr OtherParserName kOtherToolParsers[] = {
-    {"qwen25", "hermes"},       {"qwen3", "hermes"},           {"qwen3json", "hermes"},
-    {"hermes2", "hermes"},      {"hermes2pro", "hermes"},      {"llama3", "llama3_json"},
-    {"llama31", "llama3_json"}, {"llama4", "llama4_pythonic"}, {"glm", "glm45"},
-    {"glm46", "glm45"},         {"glm4moe", "glm45"},          {"kimi", "kimi_k2"},
-    {"minimax", "minimax_m2"},  {"deepseek", "deepseek_v3"},   {"harmony", "gpt_oss"},
-    {"openaigptoss", "openai"}, {"step35", "step3p5"},         {"phi4mini", "phi4_mini_json"},
+    {"qwen25", "hermes"},
+    {"qwen3", "hermes"},
+    {"qwen3json", "hermes"},
+    {"hermes2", "hermes"},
+    {"hermes2pro", "hermes"},
+    {"llama3", "llama3_json"},
+    {"llama31", "llama3_json"},
+    {"llama4", "llama4_pythonic"},
+    {"glm", "glm45"},
+    {"glm46", "glm45"},
+    {"glm4moe", "glm45"},
+    {"kimi", "kimi_k2"},
+    {"deepseek", "deepseek_v3"},
+    {"harmony", "gpt_oss"},
+    {"openaigptoss", "openai"},
+    {"step35", "step3p5"},
+    {"phi4mini", "phi4_mini_json"},
 };
 
 constexpr OtherParserName kOtherReasoningParsers[] = {

@@ -62,7 +62,8 @@ Made apertus(const ChatParserOptions&) {
 
 Made gigachat3(const ChatParserOptions&) {
   JsonCallFormat format;
-  format.open = {"<|message_sep|>function call<|role_sep|>\n", "function call<|role_sep|>\n",
+  format.open = {"<|message_sep|>\n\nfunction call<|role_sep|>\n",
+                 "<|message_sep|>function call<|role_sep|>\n", "function call<|role_sep|>\n",
                  "<|function_call|>"};
   format.single = true;
   return std::make_unique<JsonCalls>(format);
@@ -176,17 +177,22 @@ Made minimax_m2(const ChatParserOptions& options) {
       invoke_elements("", {"<minimax:tool_call>"}, {"</minimax:tool_call>"}), options.tools);
 }
 
+// Parameters in a wrapper are DeepSeek's slip, which vLLM mends, too.
+Made dsml(const std::string& prefix, std::vector<std::string> open, std::vector<std::string> close,
+          const ChatParserOptions& options) {
+  XmlCallFormat format = invoke_elements(prefix, std::move(open), std::move(close));
+  format.wrapped = true;
+  return std::make_unique<XmlCalls>(std::move(format), options.tools);
+}
+
 Made deepseek_dsml(const ChatParserOptions& options) {
-  return std::make_unique<XmlCalls>(
-      invoke_elements("｜DSML｜", {"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"},
-                      {"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}),
-      options.tools);
+  return dsml("｜DSML｜", {"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"},
+              {"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}, options);
 }
 
 // The same with a space behind its marker.
 Made deepseek_v41(const ChatParserOptions& options) {
-  return std::make_unique<XmlCalls>(
-      invoke_elements("｜DSML｜ ", {"<｜DSML｜ calls>"}, {"</｜DSML｜ calls>"}), options.tools);
+  return dsml("｜DSML｜ ", {"<｜DSML｜ calls>"}, {"</｜DSML｜ calls>"}, options);
 }
 
 Made dots(const ChatParserOptions& options) {
@@ -342,6 +348,7 @@ constexpr std::array kToolParsers = {
     ToolParserEntry{"longcat", true, CallIdStyle::kUuid, longcat},
     ToolParserEntry{"hunyuan_a13b", true, CallIdStyle::kUuid, tool_calls_list},
     ToolParserEntry{"jamba", true, CallIdStyle::kUuid, tool_calls_list},
+    ToolParserEntry{"minimax", true, CallIdStyle::kUuid, tool_calls_list},
     ToolParserEntry{"internlm", true, CallIdStyle::kUuid, internlm},
     ToolParserEntry{"cohere_command3", true, CallIdStyle::kUuid, cohere},
     ToolParserEntry{"cohere_command4", true, CallIdStyle::kUuid, cohere},

@@ -41,19 +41,28 @@ std::vector<std::string> openings(const XmlCallFormat& format) {
   return open;
 }
 
-json schema_of(const json& tools, const std::string& function, const std::string& key) {
+json parameters_of(const json& tools, const std::string& function) {
   if (!tools.is_array()) return nullptr;
   for (const json& tool : tools) {
     if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
     const json& one = tool["function"];
     if (one.value("name", json()) != function) continue;
-    const auto parameters = one.find("parameters");
-    if (parameters == one.end() || !parameters->is_object()) return nullptr;
-    const auto properties = parameters->find("properties");
-    if (properties == parameters->end() || !properties->is_object()) return nullptr;
-    return followed_schema(properties->value(key, json()), *parameters);
+    const json parameters = one.value("parameters", json());
+    const bool named = parameters.is_object() && parameters.contains("properties") &&
+                       parameters["properties"].is_object();
+    return named ? parameters : json();
   }
   return nullptr;
+}
+
+json schema_of(const json& tools, const std::string& function, const std::string& key) {
+  const json parameters = parameters_of(tools, function);
+  if (parameters.is_null()) return nullptr;
+  return followed_schema(parameters["properties"].value(key, json()), parameters);
+}
+
+bool has_property(const json& parameters, const std::string& key) {
+  return !parameters.is_null() && parameters["properties"].contains(key);
 }
 
 }  // namespace
@@ -270,13 +279,34 @@ void XmlCalls::begin_value(CallSink* sink) {
   const bool typed = !allowed_types(schema).empty();
   text_ = typed ? is_text_only(schema) : !format_.untyped_json;
   if (kind_ != Kind::kDeclared) text_ = kind_ == Kind::kText;
-  sink->arguments((num_parameters_++ > 0 ? ", " : "") + key_text(key_) + (text_ ? ": \"" : ": "));
+  const json parameters = parameters_of(tools_, name_);
+  wraps_ = format_.wrapped && num_parameters_ == 0 && (key_ == "arguments" || key_ == "input") &&
+           !parameters.is_null() && !has_property(parameters, key_);
+  if (!wraps_) tell_key(sink);
   held_.clear();
   value_.clear();
   value_end_.take_held();
   value_begun_ = false;
   in_cdata_ = false;
   state_ = format_.cdata ? State::kMaybeCdata : State::kValue;
+}
+
+void XmlCalls::tell_key(CallSink* sink) {
+  sink->arguments((num_parameters_++ > 0 ? ", " : "") + key_text(key_) + (text_ ? ": \"" : ": "));
+}
+
+// Whether the value is an object of the tool's parameters, which are told then.
+bool XmlCalls::tell_wrapped(CallSink* sink) {
+  const json inner = json::parse(trimmed_text(value_), nullptr, false);
+  if (!inner.is_object()) return false;
+  const json parameters = parameters_of(tools_, name_);
+  for (const auto& [key, value] : inner.items()) {
+    if (!has_property(parameters, key)) return false;
+  }
+  for (const auto& [key, value] : inner.items()) {
+    sink->arguments((num_parameters_++ > 0 ? ", " : "") + key_text(key) + ": " + key_text(value));
+  }
+  return true;
 }
 
 void XmlCalls::cdata_byte(char byte, CallSink* sink) {
@@ -297,7 +327,7 @@ void XmlCalls::add_to_value(std::string text, bool ended, CallSink* sink) {
   value_ += text;
   const bool break_last = format_.line_breaks && value_.ends_with('\n');
   if (ended && break_last) value_.pop_back();
-  if (!text_) return;
+  if (!text_ || wraps_) return;
   const bool keep = !ended && break_last;
   if (keep) value_.pop_back();
   sink->arguments(json_string_part(std::exchange(value_, keep ? "\n" : "")));
@@ -318,7 +348,13 @@ bool XmlCalls::is_whole_value() const {
 
 void XmlCalls::end_value(CallSink* sink) {
   add_to_value("", true, sink);
-  sink->arguments(text_ ? "\"" : other_value());
+  if (!wraps_) {
+    sink->arguments(text_ ? "\"" : other_value());
+  } else if (!tell_wrapped(sink)) {
+    tell_key(sink);
+    sink->arguments(text_ ? json_string_part(value_) + "\"" : other_value());
+  }
+  wraps_ = false;
   held_.clear();
   value_.clear();
   expected_ = ExpectScan(body_texts_);

@@ -30,6 +30,8 @@ struct XmlCallFormat {
   bool line_breaks = false;   // one behind the key and one before value_close belong to the form
   bool untyped_json = false;  // values without a declared type may be JSON; otherwise texts
   bool cdata = false;         // a value may stand in <![CDATA[...]]>
+  // All parameters may stand in one "arguments" or "input" that the tool does not have.
+  bool wrapped = false;
 };
 
 // Calls as Qwen3-Coder, GLM, MiniMax M2, DeepSeek V3.2, Kimi K3, Seed-OSS, Hunyuan 3, MiniCPM 5,
@@ -82,6 +84,8 @@ class XmlCalls : public MarkedCalls {
   void add_to_value(std::string text, bool ended, CallSink* sink);
   std::string other_value() const;
   bool is_whole_value() const;
+  void tell_key(CallSink* sink);
+  bool tell_wrapped(CallSink* sink);
   void end_value(CallSink* sink);
   void maybe_end_byte(char byte, CallSink* sink);
   void no_end(CallSink* sink);
@@ -111,6 +115,7 @@ class XmlCalls : public MarkedCalls {
   bool text_ = false;            // the value is sent as it comes
   Kind kind_ = Kind::kDeclared;  // what the parameter says of its value
   bool value_begun_ = false;     // its first byte has come
+  bool wraps_ = false;           // the value may hold the parameters; its key is not told yet
   bool begun_ = false;           // the sink has a call of the section
   bool in_section_ = false;
   int num_parameters_ = 0;

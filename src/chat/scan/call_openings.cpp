@@ -26,8 +26,14 @@ std::vector<std::string> call_openings(std::string_view tool_parser,
   if (is_one_of(tool_parser, {"qwen3_coder", "qwen3_xml", "mimo", "step3p5"})) {
     return behind("<tool_call>", {"<function="});
   }
-  if (!is_one_of(tool_parser, {"glm45", "glm47", "ling3"})) return {};
   std::vector<std::string> calls;
+  if (is_one_of(tool_parser, {"hermes", "qwen", "granite4", "ernie45", "generic"})) {
+    for (const std::string& name : names) {
+      for (const char* key : {"{\"name\": \"", "{\"name\":\""}) calls.push_back(key + name + "\"");
+    }
+    return behind("<tool_call>", calls);
+  }
+  if (!is_one_of(tool_parser, {"glm45", "glm47", "ling3"})) return {};
   for (const std::string& name : names) {
     for (const char* end : {"\n", "<arg_key>", "</tool_call>"}) calls.push_back(name + end);
   }
@@ -43,7 +49,7 @@ std::vector<std::string> call_markers(std::string_view tool_parser) {
       {{"hermes", "qwen", "granite4", "ernie45", "generic", "qwen3_coder", "qwen3_xml", "mimo",
         "step3p5", "glm45", "glm47", "poolside_v1", "ling3"},
        {"<tool_call>"}},
-      {{"hunyuan_a13b", "jamba", "hy_v3", "hy_v4"}, {"<tool_calls>"}},
+      {{"hunyuan_a13b", "jamba", "minimax", "hy_v3", "hy_v4"}, {"<tool_calls>"}},
       {{"kimi_k2"}, {"<|tool_calls_section_begin|>"}},
       {{"mistral"}, {"[TOOL_CALLS]"}},
       {{"deepseek_v3", "deepseek_v31"}, {"<｜tool▁calls▁begin｜>"}},

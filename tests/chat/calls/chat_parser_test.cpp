@@ -34,6 +34,14 @@ TEST(ChatParser, ReasoningThenCalls) {
             (ChatSum{"<tool_call>no", "", {{"now", "{}"}, {"now", "{}"}}}));
 }
 
+// A model that begins a call of a tool forgot to say that it is done with thinking.
+TEST(ChatParser, ACallEndsTheReasoning) {
+  const std::string text = "So.<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  ChatParserOptions options = options_of("hermes", "qwen3");
+  options.starts_in_reasoning = true;
+  EXPECT_EQ(parse_all_ways(options, text), (ChatSum{"So.", "", {{"now", "{}"}}}));
+}
+
 TEST(ChatParser, PiecesComeInTheOrderOfTheText) {
   auto parser = make_chat_parser(options_of("hermes", "qwen3"));
   ASSERT_TRUE(parser.ok());

@@ -54,6 +54,9 @@ TEST(JsonCalls, Hermes) {
           {"a list of calls",
            R"(<tool_call>[{"name": "now", "arguments": {}}, {"name": "now"}]</tool_call>)",
            {"", "", {{"now", "{}"}, {"now", "{}"}}}},
+          {"one after the other without markers between",
+           "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n{\"name\": \"now\"}\n</tool_call>",
+           {"", "", {{"now", "{}"}, {"now", "{}"}}}},
           {"the closing marker is missing",
            R"(<tool_call>{"name": "now", "arguments": {}})"
            "\n<tool_call>{\"name\": \"now\", \"arguments\": {}}",

@@ -189,6 +189,25 @@ TEST(XmlCalls, InvokeElements) {
        {"V4's section",
         "<｜DSML｜tool_calls><｜DSML｜invoke name=\"now\"></｜DSML｜invoke></｜DSML｜tool_calls>",
         {"", "", {{"now", "{}"}}}}});
+  check_cases(
+      options_of("deepseek_v4"),
+      {{"parameters in a wrapper that the tool does not have",
+        "<｜DSML｜tool_calls><｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter "
+        "name=\"arguments\" "
+        "string=\"false\">{\"city\": \"Paris\", \"days\": 2}</｜DSML｜parameter></｜DSML｜invoke>"
+        "<｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter name=\"input\" string=\"true\">"
+        "{\"city\": \"Rome\"}</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>",
+        {"",
+         "",
+         {{"get_weather", R"({"city": "Paris", "days": 2})"},
+          {"get_weather", R"({"city": "Rome"})"}}}},
+       {"none",
+        "<｜DSML｜tool_calls><｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter "
+        "name=\"input\" "
+        "string=\"true\">say \"hi\"</｜DSML｜parameter></｜DSML｜invoke><｜DSML｜invoke name=\"f\">"
+        "<｜DSML｜parameter name=\"input\" string=\"true\">{}</｜DSML｜parameter></｜DSML｜invoke>"
+        "</｜DSML｜tool_calls>",
+        {"", "", {{"get_weather", R"({"input": "say \"hi\""})"}, {"f", R"({"input": "{}"})"}}}}});
   check_cases(options_of("deepseek_v41"),
               {{"V4.1's spaces",
                 "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"a\" "

@@ -18,7 +18,10 @@ TEST(CallOpenings, MoreThanTheMarker) {
   const auto glm = call_openings("glm45", {"f", "g"});
   EXPECT_TRUE(has(glm, "<tool_call>g\n") && has(glm, "<tool_call>f<arg_key>"));
   EXPECT_TRUE(call_openings("glm45", {}).empty());
-  EXPECT_TRUE(call_openings("hermes", {"f"}).empty());
+  const auto objects = call_openings("hermes", {"f"});
+  EXPECT_TRUE(has(objects, "<tool_call>\n{\"name\": \"f\"") &&
+              has(objects, "<tool_call>{\"name\":\"f\""));
+  EXPECT_TRUE(call_openings("llama3_json", {"f"}).empty());
 }
 
 TEST(CallOpenings, MarkersOfCalls) {
