@@ -1,8 +1,8 @@
 #include "http/server/tls_context.h"
 
-#include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <boost/asio/ssl/error.hpp>
 #include <string>
 
 namespace foretoken::http {
@@ -14,7 +14,7 @@ using boost::system::error_code;
 // `wanted`: what a file that can be read must hold, which the library does not say.
 Status file_error(const std::string& option, const std::string& file, const error_code& ec,
                   const std::string& wanted) {
-  const bool was_read = ERR_GET_LIB(static_cast<unsigned long>(ec.value())) != ERR_LIB_SYS;
+  const bool was_read = ec.category() == boost::asio::error::get_ssl_category();
   return invalid_argument(option + " " + file + ": " + ec.message() +
                           (was_read ? "; it must hold " + wanted : ""));
 }
