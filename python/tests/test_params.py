@@ -116,6 +116,10 @@ def test_unknown_and_unbuilt_arguments() -> None:
         LLM("/no/such/folder")
     with pytest.warns(UserWarning, match="swap_space=9 has no effect"):
         EngineArgs.from_kwargs(swap_space=9)
+    with pytest.raises(NotImplementedError, match="KV blocks are not moved between servers"):
+        LLM(kv_transfer_config={"kv_connector": "NixlConnector", "kv_role": "kv_both"})
+    offload = {"kv_connector": "OffloadingConnector"}
+    assert EngineArgs(kv_transfer_config=offload).core_fields()["kv_transfer_config"] == offload
     with pytest.raises(NotImplementedError, match="worker_extension_cls.*cannot be replaced"):
         EngineArgs.from_kwargs(worker_extension_cls="package.Worker")
     with pytest.raises(ValueError, match="'cudagraph_mod' is unknown"):

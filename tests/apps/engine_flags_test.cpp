@@ -48,6 +48,39 @@ TEST(EngineFlags, ValuesOutOfRangeAreRefusedByTheFlag) {
   }
 }
 
+TEST(EngineFlags, VllmsConnectorsToHostMemoryAreTheOffloadingSize) {
+  const auto generated = [](const std::string& connector) {
+    return run_command({"generate", "--model", bundled_model().string(), "--prompt", "A",
+                        "--max-tokens", "1", "--cpu-threads", "1", "--kv-transfer-config",
+                        connector});
+  };
+  const CommandResult kept = generated(
+      R"({"kv_connector": "OffloadingConnector", "kv_role": "kv_both",
+          "kv_connector_extra_config": {"cpu_bytes_to_use": 16777216, "eviction_policy": "lru"}})");
+  EXPECT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_NE(kept.err.find("KV offload: "), std::string::npos) << kept.err;
+  EXPECT_NE(kept.err.find("'eviction_policy' of --kv-transfer-config has no effect"),
+            std::string::npos)
+      << kept.err;
+  const CommandResult counted = generated(
+      R"({"kv_connector": "OffloadingConnector",
+          "kv_connector_extra_config": {"num_cpu_blocks": 7, "block_size": 32}})");
+  EXPECT_NE(counted.err.find("KV offload: 224 tokens"), std::string::npos) << counted.err;
+  EXPECT_NE(generated(R"({"kv_connector": "NixlConnector"})").err.find("not moved between servers"),
+            std::string::npos);
+}
+
+TEST(EngineFlags, NumbersBeyondWhatThereIsAreTheNearest) {
+  const CommandResult result =
+      run_command({"generate", "--model", bundled_model().string(), "--prompt", "A", "--max-tokens",
+                   "1", "--cpu-threads", "1", "--block-size", "128", "--max-num-seqs", "10240"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* line : {"--block-size 128: 64 is used, the nearest that there is",
+                           "--max-num-seqs 10240: 4096 is used, the nearest that there is"}) {
+    EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+  }
+}
+
 TEST(EngineFlags, PagesOfTheTablesArePrinted) {
   EXPECT_EQ(run_command({"fields", "python"}).out, python_engine_fields());
   EXPECT_EQ(run_command({"fields", "docs"}).out, markdown_engine_fields());
