@@ -22,6 +22,7 @@ struct AdapterWish {
   float strength = 0.5f;                 // of what it adds, relative to a matrix of about 1
   bool ends = false;                     // also the embedding and the output matrix
   bool look_up = false;                  // also the embedding
+  bool dora = false;                     // magnitudes, too
   bool whole = false;                    // an embedding and an output matrix of its own
   int32_t more_ids = -1;                 // that these have beside the model's
   std::vector<int32_t> invocation = {};  // from where it acts
@@ -94,6 +95,9 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
           adapter_parts::random_tensor(base + ".lora_A.weight", wish.rank, inputs, each, ++seed));
       tensors.push_back(adapter_parts::random_tensor(base + ".lora_B.weight", outputs, wish.rank,
                                                      wish.strength, ++seed));
+      if (!wish.dora) continue;
+      tensors.push_back(
+          adapter_parts::random_tensor(base + ".lora_magnitude_vector", 1, outputs, 1, ++seed));
     }
   }
   std::vector<std::string> targets = wish.modules;
@@ -106,7 +110,8 @@ inline void write_random_adapter(const std::string& folder, const ModelConfig& m
   nlohmann::json config = {{"peft_type", "LORA"},
                            {"r", wish.rank},
                            {"lora_alpha", wish.rank},
-                           {"target_modules", targets}};
+                           {"target_modules", targets},
+                           {"use_dora", wish.dora}};
   if (wish.whole) config["modules_to_save"] = {"embed_tokens", "lm_head"};
   if (!wish.invocation.empty()) config["alora_invocation_tokens"] = wish.invocation;
   std::ofstream(folder + "/adapter_config.json") << config;

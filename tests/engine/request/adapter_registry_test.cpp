@@ -24,9 +24,9 @@ struct AdaptedPrompt {
 };
 
 const std::vector<AdaptedPrompt> kPrompts = {
-    {"", 40, 20},     {"few", 40, 20},   {"all", 40, 20},     {"few", 90, 33},
-    {"all", 300, 70}, {"", 7, 5},        {"third", 40, 20},   {"all", 11, 3},
-    {"ends", 40, 20}, {"ends", 200, 50}, {"look-up", 40, 20}, {"whole", 40, 20}};
+    {"", 40, 20},        {"few", 40, 20},   {"all", 40, 20}, {"few", 90, 33},  {"all", 300, 70},
+    {"", 7, 5},          {"third", 40, 20}, {"all", 11, 3},  {"ends", 40, 20}, {"ends", 200, 50},
+    {"look-up", 40, 20}, {"whole", 40, 20}, {"dora", 40, 20}};
 
 class Adapters : public testing::Test {
  protected:
@@ -43,6 +43,7 @@ class Adapters : public testing::Test {
     write("ends", {.modules = {}, .rank = 3, .seed = 5, .ends = true});
     write("look-up", {.modules = {}, .rank = 3, .seed = 6, .look_up = true});
     write("whole", {.modules = {"q_proj"}, .rank = 3, .seed = 7, .whole = true});
+    write("dora", {.rank = 4, .seed = 9, .dora = true});
     write("wider", {.modules = {"v_proj"}, .rank = 3, .seed = 8, .whole = true, .more_ids = 5});
     write("begun", {.modules = {"q_proj", "v_proj"},
                     .rank = 5,
@@ -63,7 +64,7 @@ class Adapters : public testing::Test {
     config.enable_lora = true;
     config.max_loras = max_loras;
     config.lora_modules_to_save = true;
-    for (const char* name : {"few", "all", "third", "ends", "look-up", "whole"}) {
+    for (const char* name : {"few", "all", "third", "ends", "look-up", "whole", "dora"}) {
       config.lora_modules.push_back({name, folder_->file(name), ""});
     }
     return config;
@@ -154,6 +155,7 @@ TEST_F(Adapters, ChangeTheTextAndLeaveOthersAlone) {
   EXPECT_NE(texts[0], texts[8]);
   EXPECT_NE(texts[0], texts[10]);
   EXPECT_NE(texts[0], texts[11]);
+  EXPECT_NE(texts[0], texts[12]);
   EngineConfig without = config();
   without.enable_lora = false;
   without.lora_modules.clear();
@@ -383,9 +385,9 @@ TEST_F(Adapters, ARunningRequestKeepsTheAdapterThatIsUnloaded) {
 
 TEST_F(Adapters, NamesAndLimitsAreChecked) {
   EngineConfig few = config(2);
-  few.max_cpu_loras = 6;
+  few.max_cpu_loras = 7;
   const auto engine = make(few);
-  EXPECT_EQ(engine->adapters().size(), 6u);
+  EXPECT_EQ(engine->adapters().size(), 7u);
   EXPECT_EQ(engine->adapters()[1].name, "all");
   const auto load = [&](const char* name, const std::string& folder) {
     return engine->load_adapter({name, folder, ""});
