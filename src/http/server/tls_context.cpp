@@ -51,11 +51,14 @@ Status load_files(ssl::context& context, const TlsConfig& config) {
   const bool own_key = !config.keyfile.empty();
   const std::string& keyfile = own_key ? config.keyfile : config.certfile;
   context.use_private_key_file(keyfile, ssl::context::pem, ec);
+  if (ec && own_key) {
+    return file_error("--ssl-keyfile", keyfile, ec,
+                      "the certificate's private key in PEM format, which "
+                      "--ssl-keyfile-password opens");
+  }
   if (ec) {
-    return file_error(own_key ? "--ssl-keyfile" : "--ssl-certfile", keyfile, ec,
-                      own_key ? "the certificate's private key in PEM format; the password of an "
-                                "encrypted one is --ssl-keyfile-password"
-                              : "the private key too where there is no --ssl-keyfile");
+    return file_error("--ssl-certfile", keyfile, ec,
+                      "the private key too, which --ssl-keyfile names otherwise");
   }
   if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
     return invalid_argument("the key " + keyfile + " does not belong to the certificate " +
