@@ -11,9 +11,15 @@ namespace {
 constexpr std::string_view kDummy = "dummy-";
 
 // Of vLLM: other ways to read the same files.
-constexpr std::string_view kReadersOfVllm[] = {
-    "pt",          "npcache", "hf", "mistral", "fastsafetensors", "instanttensor", "runai_streamer",
-    "modelexpress"};
+constexpr std::string_view kReadersOfVllm[] = {"pt",
+                                               "npcache",
+                                               "hf",
+                                               "mistral",
+                                               "bitsandbytes",
+                                               "fastsafetensors",
+                                               "instanttensor",
+                                               "runai_streamer",
+                                               "modelexpress"};
 
 bool quantises(const GgufRecipe& recipe) { return recipe.matrices.find('Q') < 2; }
 
