@@ -79,6 +79,7 @@ def check_entrypoint():
         return (
             gets("serve", "m", "--port", "1") == served
             and gets("vllm", "serve", "m", "--port", "1") == served
+            and gets("org/m", "--port", "1") == served.replace("m ", "org/m ")
             and gets("--model", "m") == "serve --device cuda --model m"
             and gets("inspect", "m") == "inspect m"
             and gets("--version") == "--version"
