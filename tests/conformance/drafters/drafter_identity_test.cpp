@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "conformance/drafter_cases.h"
 #include "draft/registry.h"
@@ -141,26 +142,39 @@ TEST(DrafterIdentityCombinations, RandomOnes) {
   }
 }
 
-TEST(DrafterIdentityMath500, Whole) {
-  std::vector<std::string> prompts = math500_prompts();
-  prompts.resize(static_cast<size_t>(num_test_prompts(500)));
-  const Variant variant{.name = "MATH-500", .steps_in_flight = 2, .batch = 32};
-  constexpr int kFewTokens = 32;
-  EngineConfig config = config_of(variant, bundled_model());
-  config.max_model_len = 2048;
-  const RunResult base = run_config(config, variant, prompts, false, kFewTokens);
-  for (const DrafterCase& drafter : bundled_drafters(3)) {
-    config.speculative = {drafter.config};
-    const RunResult other = run_config(config, variant, prompts, false, kFewTokens);
-    const int differing = count_differences(base, other, drafter.name);
-    std::cout << "device=" << test_device_name() << " MATH-500, " << drafter.name << ": "
-              << differing << " of " << other.ids.size() << " differ, acceptance "
-              << static_cast<double>(other.stats.num_accepted_tokens) /
-                     static_cast<double>(other.stats.num_draft_tokens)
-              << "\n";
-    EXPECT_EQ(differing, 0);
+class DrafterIdentityMath500 : public ::testing::TestWithParam<std::string> {
+ protected:
+  static RunResult run(std::vector<SpeculativeConfig> drafters) {
+    constexpr int kFewTokens = 32;
+    std::vector<std::string> prompts = math500_prompts();
+    prompts.resize(static_cast<size_t>(num_test_prompts(500)));
+    const Variant variant{.name = "MATH-500", .steps_in_flight = 2, .batch = 32};
+    EngineConfig config = config_of(variant, bundled_model());
+    config.max_model_len = 2048;
+    config.speculative = std::move(drafters);
+    return run_config(config, variant, prompts, false, kFewTokens);
   }
+  // Without speculation.
+  static const RunResult& base() {
+    static const RunResult result = run({});
+    return result;
+  }
+};
+
+TEST_P(DrafterIdentityMath500, Whole) {
+  const DrafterCase drafter = bundled_drafter(GetParam(), 3);
+  const RunResult other = run({drafter.config});
+  const int differing = count_differences(base(), other, drafter.name);
+  std::cout << "device=" << test_device_name() << " MATH-500, " << drafter.name << ": " << differing
+            << " of " << other.ids.size() << " differ, acceptance "
+            << static_cast<double>(other.stats.num_accepted_tokens) /
+                   static_cast<double>(other.stats.num_draft_tokens)
+            << "\n";
+  EXPECT_EQ(differing, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, DrafterIdentityMath500, ::testing::ValuesIn(drafter_names()),
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace foretoken

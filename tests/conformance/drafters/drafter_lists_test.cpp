@@ -2,12 +2,14 @@
 
 #include <iostream>
 #include <map>
+#include <ostream>
 
 #include "conformance/drafter_cases.h"
 #include "draft/registry.h"
 
-// Every list of a look-up and another drafter leaves the ids as they are without speculation, with
-// requests that choose the list, a part of it or nothing, prefix hits, chunks and preemption.
+// Every list of a look-up and another drafter, and some of both look-ups and a third, leave the ids
+// as they are without speculation, with requests that choose the list, a part of it or nothing,
+// prefix hits, chunks and preemption.
 
 namespace foretoken {
 namespace {
@@ -16,29 +18,43 @@ constexpr int kListTokens = 64;
 constexpr int kFewListBlocks = 26;  // hardly more than one sequence at full length
 
 struct ListCase {
-  std::string lookup;
-  std::string other;
+  std::vector<std::string> members;  // look-ups, and what is last
+
+  std::string joined(const char* with) const {
+    std::string text;
+    for (const std::string& member : members) text += (text.empty() ? "" : with) + member;
+    return text;
+  }
 };
+void PrintTo(const ListCase& list, std::ostream* out) { *out << list.joined("+"); }
 
 std::vector<ListCase> list_cases() {
   std::vector<ListCase> cases;
   for (const DrafterEntry& lookup : drafters()) {
     for (const DrafterEntry& other : drafters()) {
-      if (lookup.traits.looks_up && &lookup != &other) cases.push_back({lookup.name, other.name});
+      if (lookup.traits.looks_up && &lookup != &other) {
+        cases.push_back({{lookup.name, other.name}});
+      }
     }
   }
+  cases.push_back({{"ngram", "suffix", "eagle3"}});
+  cases.push_back({{"suffix", "ngram", "dspark"}});
+  cases.push_back({{"ngram", "suffix", "medusa"}});
   return cases;
 }
 
 class DrafterLists : public ::testing::TestWithParam<ListCase> {
  protected:
   static std::vector<SpeculativeConfig> list(const std::string& policy) {
-    std::vector<SpeculativeConfig> drafters = {bundled_drafter(GetParam().lookup, 6).config,
-                                               bundled_drafter(GetParam().other, 4).config};
-    drafters.front().leads = true;
-    for (SpeculativeConfig& drafter : drafters) drafter.length_policy = policy;
+    std::vector<SpeculativeConfig> drafters;
+    for (const std::string& member : GetParam().members) {
+      drafters.push_back(bundled_drafter(member, &member == &last() ? 4 : 6).config);
+      drafters.back().length_policy = policy;
+      drafters.back().leads = &member != &last();
+    }
     return drafters;
   }
+  static const std::string& last() { return GetParam().members.back(); }
   // Plain prompts, and every second one said twice.
   static std::vector<Request> requests(bool sampled) {
     std::vector<std::string> prompts = bench_prompts(num_test_prompts(40));
@@ -69,20 +85,24 @@ class DrafterLists : public ::testing::TestWithParam<ListCase> {
     config.max_num_seqs = variant.batch;
     config.speculative = list(policy);
     const RunResult other = run_alone(config, requests);
-    const std::string what = GetParam().lookup + "+" + GetParam().other + ", " + variant.describe();
+    const std::string what = GetParam().joined("+") + ", " + variant.describe();
     const bool sampled = requests.front().sampling.temperature > 0;
     EXPECT_EQ(count_differences(base(sampled), other, what), 0);
     const auto& by_drafter = other.stats.num_draft_tokens_by_drafter;
-    std::cout << "device=" << test_device_name() << " " << what << ": drafted " << by_drafter[0]
-              << " + " << by_drafter[1] << ", accepted "
-              << other.stats.num_accepted_tokens_by_drafter[0] << " + "
-              << other.stats.num_accepted_tokens_by_drafter[1] << ", preemptions "
-              << other.stats.num_preemptions << "\n";
-    EXPECT_EQ(by_drafter[0] + by_drafter[1], other.stats.num_draft_tokens);
+    const auto& accepted = other.stats.num_accepted_tokens_by_drafter;
+    std::cout << "device=" << test_device_name() << " " << what << ": preemptions "
+              << other.stats.num_preemptions;
+    int64_t sum = 0;
+    for (size_t i = 0; i < GetParam().members.size(); ++i) {
+      std::cout << ", " << GetParam().members[i] << " " << accepted[i] << " of " << by_drafter[i];
+      sum += by_drafter[i];
+    }
+    std::cout << "\n";
+    EXPECT_EQ(sum, other.stats.num_draft_tokens);
     if (policy != "fixed") return;
-    EXPECT_GT(by_drafter[0], 0);
-    if (!declared_traits(GetParam().other).looks_up) {
-      EXPECT_GT(by_drafter[1], 0);
+    EXPECT_GT(sum - by_drafter[GetParam().members.size() - 1], 0);
+    if (!declared_traits(last()).looks_up) {
+      EXPECT_GT(by_drafter[GetParam().members.size() - 1], 0);
     }
   }
 };
@@ -112,18 +132,19 @@ TEST_P(DrafterLists, Preempted) {
 TEST_P(DrafterLists, Adaptive) {
   // Its step times are measured for each pair.
   const bool is_short = num_test_prompts(200) < 200;
-  if (is_short && GetParam().other != "eagle3") GTEST_SKIP() << "few prompts";
+  if (is_short && last() != "eagle3") GTEST_SKIP() << "few prompts";
   expect_same({.name = "adaptive list", .steps_in_flight = 2, .batch = 8}, "adaptive",
               requests(true));
 }
 
 TEST_P(DrafterLists, RequestsThatChoose) {
   std::vector<Request> all = requests(false);
-  const std::string both = GetParam().lookup + "+" + GetParam().other;
+  const std::string& first = GetParam().members.front();
+  const std::string both = first + "+" + last();
   for (size_t i = 0; i < all.size(); ++i) {
     SpeculativeParams& own = all[i].speculative;
-    if (i % 5 == 1) own.method = GetParam().lookup;
-    if (i % 5 == 2) own.method = GetParam().other;
+    if (i % 5 == 1) own.method = first;
+    if (i % 5 == 2) own.method = last();
     if (i % 5 == 3) own.method = both;
     if (i % 5 == 4) own.enabled = false;
     if (i % 3 == 0 && i % 5 != 4) own.num_speculative_tokens = 2;
@@ -132,9 +153,7 @@ TEST_P(DrafterLists, RequestsThatChoose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DrafterLists, ::testing::ValuesIn(list_cases()),
-                         [](const auto& param) {
-                           return param.param.lookup + "_" + param.param.other;
-                         });
+                         [](const auto& param) { return param.param.joined("_"); });
 
 }  // namespace
 }  // namespace foretoken
