@@ -7,7 +7,7 @@ set(slow
   "StaysFlat" "GrammarIdentity\\.(OverSteps|WhenMasks)" "GrammarIdentity\\.Under.*/[1-8]$"
   "OthersEndBesideHostile" "RowsOverRanks" "/[TP]P4$" "/TP2x[DP]P2$" "GoldenGreedy"
   "GraphModes.*/(ngram|draft_model|eagle|mtp|dflash)$" "IdentityCombinations" "FamilyIdentity" "Layouts\\.IdsAre"
-  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\." "Rounded(Activations|Mixtures)"
+  "SamplingFields\\.(Alone|Eager|WithDraftsAndTwo|AreAll)" "AnyOrderIdentity" "Int8Kv" "Fp8Kv\\." "Rounded(Activations|Mixtures)" "Quantised(Weights|Layouts)"
   "Fp8KvFamilies.*_(draft_model|eagle3|dflash|dspark)"
   "MixtureIdentity.*_(ngram|eagle|eagle3|draft_model_shifted|mtp_own|mtp_chained|dflash|dspark)_Greedy"
   "MixtureIdentity.*/(Mixtral|Qwen3Moe)" "MixtureLayouts.*/Glm4Moe" "MixtureLayouts.*(4EP|DP2EP)" "ExpertEngines\\..*/(DP4|[TP]P2xDP2)EP"
