@@ -17,7 +17,8 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from tree import ROOT
+
 FOLDERS = ("tools", "tests", "bench", "examples", "deploy", "packaging", "models", "docs", "src", "apps", "include", "python",
            "cmake", "text-crate", r"\.ci")
 LINK = re.compile(r"\[[^\]]*\]\(<?([^()\s>]+)>?(?: +\"[^\"]*\")?\)")

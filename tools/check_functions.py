@@ -23,8 +23,8 @@ import re
 import sys
 
 from cpp_text import DIRECTIVE, code_of
+from tree import ROOT, read_exceptions
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "function_exceptions.txt"
 FOLDERS = ("src", "include", "apps")
 # What tests and measures, in which a scene may be long and has a number for each of its sizes; Python and Rust are held to
@@ -263,18 +263,6 @@ def max_lines_of(path, on_device):
     if is_of_tests(path):
         return MAX_TEST_LINES
     return MAX_DEVICE_LINES if on_device and "cuda" in path.split("/") else MAX_LINES
-
-
-def read_exceptions(lines):
-    """(path, name) -> reason."""
-    exceptions = {}
-    for line in lines:
-        if line.strip() and not line.startswith("#"):
-            path, name, reason = (part.strip() for part in line.split(": ", 2))
-            if not reason:
-                raise ValueError(f"tools/function_exceptions.txt: {path}: {name}: needs a reason")
-            exceptions[path, name] = reason
-    return exceptions
 
 
 def faults(sources, exceptions):

@@ -6,11 +6,11 @@ PYTHON_HEADERS below it.
 Public headers include std and each other, examples the public headers, and an include that is no plain name
 in quotes or angle brackets is an error, as nobody could say where it points."""
 
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from tree import ROOT
+
 LIBRARY = {"base", "group", "device", "kv", "gguf", "text", "kernels", "attention", "compat", "model",
            "draft", "spec", "config", "sched", "engine", "net", "hub"}
 # Folder -> the folders of src/ that it may include besides itself. The public headers of

@@ -13,8 +13,8 @@ import re
 import sys
 
 from cpp_text import code_of, without_comments
+from tree import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = "tools/mirror_exceptions.txt"
 SUFFIXES = {".h", ".hpp"}
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\s*\(", re.M)

@@ -21,7 +21,8 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from tree import ROOT
+
 FOLDERS = ("src", "apps", "tests", "tools/dialled")
 # As cmake/unity.cmake has them: folders whose sources are compiled one by one.
 APART = ("tests/support", "tests/cuda", "tests/e2e", "tests/fuzz")

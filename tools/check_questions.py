@@ -19,8 +19,8 @@ import re
 import sys
 
 from cpp_text import code_of, line_of, literals, without_comments
+from tree import ROOT, read_exceptions
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "question_exceptions.txt"
 REGISTRY = "src/draft/registry.cpp"
 FOLDERS = ("src", "apps", "include", "python", "bench", "tools/dialled")
@@ -167,18 +167,6 @@ def asked_by_types(path, text):
         others = FIRST_KIND.sub(lambda found: " " * len(found[0]), text)
         yield from ((line_of(text, found.start()), found[0], HEAD_REMEDY) for found in HEAD_KIND.finditer(others))
     yield from ((line_of(text, found.start()), found[0], CLASS_REMEDY) for found in CLASS.finditer(text))
-
-
-def read_exceptions(lines):
-    """(path, name) -> reason."""
-    exceptions = {}
-    for line in lines:
-        if line.strip() and not line.startswith("#"):
-            path, name, reason = (part.strip() for part in line.split(": ", 2))
-            if not reason:
-                raise ValueError(f"tools/question_exceptions.txt: {path}: {name}: needs a reason")
-            exceptions[path, name] = reason
-    return exceptions
 
 
 def asked(path, source, methods):

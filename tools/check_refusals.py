@@ -14,13 +14,12 @@ tools/refusal_exceptions.txt lists what looks so and is none, each as "path: wor
 """
 
 import ast
-import pathlib
 import re
 import sys
 
 from cpp_text import DIRECTIVE, line_of, literals, without_comments
+from tree import ROOT, read_exceptions
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "refusal_exceptions.txt"
 COMPAT = ROOT / "src" / "compat"
 FOLDERS = ("src", "apps", "include", "python")
@@ -126,26 +125,15 @@ def raised(text):
             yield node.lineno, sentence
 
 
-def read_exceptions(lines):
-    """path -> words that a sentence of it may hold."""
-    exceptions = {}
-    for line in lines:
-        if line.strip() and not line.startswith("#"):
-            path, words, reason = (part.strip() for part in line.split(": ", 2))
-            assert reason, line
-            exceptions.setdefault(path, []).append(words)
-    return exceptions
-
-
 def faults(files, exceptions):
     """The sentences about sources by their path."""
-    unused = {(path, words) for path, all_words in exceptions.items() for words in all_words}
+    unused = set(exceptions)
     for path, text in files.items():
         found = raised(text) if path.endswith(".py") else \
             refusals(text, not path.startswith("apps/"), path.startswith(ABOVE_COMPAT))
         for line, sentence in found:
-            allowed = [words for words in exceptions.get(path, ()) if words in sentence]
-            unused -= {(path, words) for words in allowed}
+            allowed = {(of, words) for of, words in exceptions if of == path and words in sentence}
+            unused -= allowed
             if not allowed:
                 yield (f'{path}:{line}: "{sentence[:70]}..." refuses a combination: make it a rule of src/compat '
                        "and ask compat here, or say in tools/refusal_exceptions.txt what else it is")

@@ -9,13 +9,12 @@ tests alone, each as "path: name: reason". One that is called now, or is gone, i
 """
 
 import collections
-import pathlib
 import re
 import sys
 
 from cpp_text import DIRECTIVE, code_of
+from tree import ROOT, read_exceptions
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXCEPTIONS = ROOT / "tools" / "unused_exceptions.txt"
 FOLDERS = ("src", "apps", "include", "python/src", "tools/dialled", "bench", "examples")
 SUFFIXES = {".h", ".hpp", ".inl", ".inc", ".cpp", ".cc", ".cu", ".cuh", ".def"}
@@ -71,18 +70,6 @@ class Names:
         # A macro may call what it names.
         for found in DIRECTIVE.finditer(text):
             self.used |= set(re.findall(r"\b[a-z_]\w*\b", found[0]))
-
-
-def read_exceptions(lines):
-    """(path, name) -> reason."""
-    exceptions = {}
-    for line in lines:
-        if line.strip() and not line.startswith("#"):
-            path, name, reason = (part.strip() for part in line.split(": ", 2))
-            if not reason:
-                raise ValueError(f"tools/unused_exceptions.txt: {path}: {name}: needs a reason")
-            exceptions[path, name] = reason
-    return exceptions
 
 
 def faults(sources, exceptions):

@@ -1,4 +1,4 @@
-"""The files of this tree that people wrote, for the checks of tools/."""
+"""The files of this tree that people wrote, and exceptions from rules, for the checks of tools/."""
 
 import pathlib
 import subprocess
@@ -37,3 +37,15 @@ def written_sources():
             continue
         if path.suffix in SUFFIXES or path.name in NAMES or not path.suffix and is_script(path):
             yield name
+
+
+def read_exceptions(lines):
+    """(path, name) -> reason, of the lines "path: name: reason" that are exceptions from a check."""
+    exceptions = {}
+    for line in lines:
+        if line.strip() and not line.startswith("#"):
+            path, name, reason = (part.strip() for part in line.split(": ", 2))
+            if not reason:
+                raise ValueError(f"{path}: {name}: an exception needs a reason")
+            exceptions[path, name] = reason
+    return exceptions
