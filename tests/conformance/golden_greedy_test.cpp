@@ -25,11 +25,7 @@ std::vector<GoldenCase> all_cases() {
 }
 
 EngineConfig golden_config(const GoldenCase& golden) {
-  EngineConfig config = config_of({.num_draft_tokens = 4, .steps_in_flight = 2}, golden.folder);
-  config.max_model_len = golden.max_model_len;
-  config.hf_overrides = golden.hf_overrides;
-  config.dtype = "float32";
-  config.skip_tokenizer_init = true;
+  EngineConfig config = config_of({.num_draft_tokens = 4, .steps_in_flight = 2}, golden);
   return config;
 }
 

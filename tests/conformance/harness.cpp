@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/engine_impl.h"
+#include "model/golden.h"
 #include "support/folders.h"
 #include "support/gate.h"
 
@@ -82,6 +83,15 @@ EngineConfig config_of(const Variant& variant, const std::string& model) {
     drafter.prompt_lookup_min = 1;
     drafter.prompt_lookup_max = 4;
   }
+  return config;
+}
+
+EngineConfig config_of(const Variant& variant, const test::GoldenCase& golden) {
+  EngineConfig config = config_of(variant, golden.folder);
+  config.max_model_len = golden.max_model_len;
+  config.hf_overrides = golden.hf_overrides;
+  config.dtype = "float32";
+  config.skip_tokenizer_init = true;
   return config;
 }
 

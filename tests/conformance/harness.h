@@ -9,6 +9,10 @@
 #include "engine/step/test_hooks.h"
 #include "support/dialled_set.h"
 
+namespace foretoken::test {
+struct GoldenCase;
+}
+
 namespace foretoken {
 
 // One way to run the same requests. Every variant must give the same ids.
@@ -52,6 +56,8 @@ EngineConfig config_of(const Variant& variant, const std::string& model);
 
 // The same on a dialled target with the dialled drafter that the variant names.
 EngineConfig config_of(const Variant& variant, const test::DialledSet& set);
+// In float32 on ids alone, as the references of a golden were made.
+EngineConfig config_of(const Variant& variant, const test::GoldenCase& golden);
 
 // Greedy requests that begin at `count` places of the target's cycle, with prompts of different
 // lengths; for n-gram drafts the prompts are dialled to the set's agreement.

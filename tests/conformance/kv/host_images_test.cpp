@@ -53,11 +53,7 @@ std::vector<Request> image_requests(const test::GoldenCase& golden, int count) {
 class HostImages : public testing::TestWithParam<test::GoldenCase> {
  protected:
   static EngineConfig config(const Variant& variant, const Layout& layout = {}) {
-    EngineConfig made = config_of(variant, GetParam().folder);
-    made.max_model_len = GetParam().max_model_len;
-    made.hf_overrides = GetParam().hf_overrides;
-    made.dtype = "float32";
-    made.skip_tokenizer_init = true;
+    EngineConfig made = config_of(variant, GetParam());
     layout.apply(made);
     return made;
   }

@@ -50,11 +50,7 @@ std::vector<Request> recurrent_requests(const test::GoldenCase& golden, int coun
 class RecurrentIdentity : public testing::TestWithParam<test::GoldenCase> {
  protected:
   static EngineConfig config(const Variant& variant) {
-    EngineConfig config = config_of(variant, GetParam().folder);
-    config.max_model_len = GetParam().max_model_len;
-    config.hf_overrides = GetParam().hf_overrides;
-    config.dtype = "float32";
-    config.skip_tokenizer_init = true;
+    EngineConfig config = config_of(variant, GetParam());
     return config;
   }
   // The model drafts for itself: greedy drafts are right, sampled ones often not.

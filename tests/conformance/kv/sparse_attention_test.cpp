@@ -20,11 +20,7 @@ constexpr int kSparseTokens = 96;      // of a text, behind up to 70; its refere
 class SparseAttention : public testing::TestWithParam<test::GoldenCase> {
  protected:
   static EngineConfig config_for(const Variant& variant) {
-    EngineConfig config = config_of(variant, GetParam().folder);
-    config.max_model_len = GetParam().max_model_len;
-    config.hf_overrides = GetParam().hf_overrides;
-    config.dtype = "float32";
-    config.skip_tokenizer_init = true;
+    EngineConfig config = config_of(variant, GetParam());
     return config;
   }
   static std::vector<Request> requests(bool sampled = false) {

@@ -55,11 +55,7 @@ test::GoldenCase golden_of(const char* name, const char* overrides = nullptr) {
 
 EngineConfig carried_config(const test::GoldenCase& golden, const Variant& variant,
                             const Layout& layout) {
-  EngineConfig config = config_of(variant, golden.folder);
-  config.max_model_len = golden.max_model_len;
-  config.hf_overrides = golden.hf_overrides;
-  config.dtype = "float32";
-  config.skip_tokenizer_init = true;
+  EngineConfig config = config_of(variant, golden);
   layout.apply(config);
   return config;
 }

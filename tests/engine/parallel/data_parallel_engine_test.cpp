@@ -7,6 +7,7 @@
 
 #include "engine/dialled_engine.h"
 #include "support/hold_processor.h"
+#include "support/quiet_engine.h"
 
 namespace foretoken {
 namespace {
@@ -160,7 +161,7 @@ TEST_F(DataParallel, OutputsComeOneAtATimeAndMaySubmitButNotWait) {
 }
 
 // An engine that has failed, or answers nothing at all.
-class BrokenEngine : public Engine {
+class BrokenEngine final : public test::QuietEngine {
  public:
   explicit BrokenEngine(Status status) : status_(std::move(status)) {
     info_.block_size = 16;
@@ -170,26 +171,11 @@ class BrokenEngine : public Engine {
     ++num_submitted;
     return status_;
   }
-  void abort(const std::string&) override {}
-  std::vector<RequestOutput> generate(std::vector<Request>) override { return {}; }
-  std::future<std::vector<RequestOutput>> generate_async(Request) override { return {}; }
-  SamplingParams default_sampling_params() const override { return {}; }
-  Status render_chat(const std::string&, const std::string&, std::string*,
-                     std::vector<std::string>*) const override {
-    return {};
-  }
-  const ChatTemplateTraits* chat_template(bool) const override { return nullptr; }
-  Status encode(const std::string&, bool, std::vector<int32_t>*) const override { return {}; }
-  Status decode(const std::vector<int32_t>&, bool, std::string*) const override { return {}; }
-  Status token_bytes(int32_t, std::string*) const override { return {}; }
-  EngineStats stats() const override { return {}; }
-  const EngineInfo& info() const override { return info_; }
 
   int num_submitted = 0;
 
  private:
   Status status_;
-  EngineInfo info_;
 };
 
 TEST(DataParallelEngine, AFailedEngineGetsNoFurtherRequestsAndTheHealthSaysSo) {

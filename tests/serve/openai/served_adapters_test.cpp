@@ -2,35 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "support/quiet_engine.h"
+
 namespace foretoken {
 namespace {
 
 using json = nlohmann::ordered_json;
 
 // An engine that has what it is told to.
-class ListedEngine final : public Engine {
+class ListedEngine final : public test::QuietEngine {
  public:
-  Status submit(Request, OutputCallback, std::string*) override { return {}; }
-  void abort(const std::string&) override {}
-  std::vector<RequestOutput> generate(std::vector<Request>) override { return {}; }
-  std::future<std::vector<RequestOutput>> generate_async(Request) override { return {}; }
-  SamplingParams default_sampling_params() const override { return {}; }
-  Status render_chat(const std::string&, const std::string&, std::string*,
-                     std::vector<std::string>*) const override {
-    return {};
-  }
-  const ChatTemplateTraits* chat_template(bool) const override { return nullptr; }
-  Status encode(const std::string&, bool, std::vector<int32_t>*) const override { return {}; }
-  Status decode(const std::vector<int32_t>&, bool, std::string*) const override { return {}; }
-  Status token_bytes(int32_t, std::string*) const override { return {}; }
   std::vector<AdapterInfo> adapters() const override { return listed; }
-  EngineStats stats() const override { return {}; }
-  const EngineInfo& info() const override { return info_; }
 
   std::vector<AdapterInfo> listed = {{"sql", "/sql", ""}, {"poems", "/poems", ""}};
-
- private:
-  EngineInfo info_;
 };
 
 TEST(ServedAdapters, AListAsksForOneOfThem) {
