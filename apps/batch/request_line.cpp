@@ -82,6 +82,7 @@ Status read_item(const json& object, const SamplingFlags& flags, PromptItem* ite
   read_prompt(fields, item);
   read_request_fields(fields, &item->request);
   read_pooling(fields, &item->request);
+  fields.read("prompt_name", &item->prompt_name);
   read_name(fields, &item->request.request_id);
   return check_sampling(fields, flags, *item);
 }
@@ -94,6 +95,7 @@ PromptItem parse_request_line(const std::string& line, const std::string& origin
   item.origin = origin;
   item.request = shared.request;
   item.arguments_json = shared.arguments_json;
+  item.prompt_name = shared.prompt_name;
   Result<json> object = parse_ordered_json_object(line, origin);
   item.error = object.ok() ? read_item(object.value(), shared.sampling, &item) : object.status();
   if (!item.error.ok()) return item;

@@ -20,6 +20,11 @@ void add_embed_command(CLI::App& app, std::function<int()>* run) {
       ->check(CLI::IsMember({"auto", "last", "mean", "cls"}));
   command->add_flag("--normalize,!--no-normalize", request.normalize,
                     "Scale embeddings to length 1 (default: on)");
+  command
+      ->add_option("--prompt-name", options->sources.prompt_name,
+                   "Which of the model's own prompts (config_sentence_transformers.json) goes "
+                   "before the texts: query, document, ... (default: the model's usual one)")
+      ->type_name("NAME");
   add_request_flags(*command, request);
   options->chat_template.add_to(*command);
   options->json = true;

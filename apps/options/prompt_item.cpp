@@ -6,6 +6,7 @@
 #include "apps/terminal/file_text.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
+#include "serve/openai/embedding_prompt.h"
 
 namespace foretoken {
 namespace {
@@ -17,6 +18,7 @@ PromptItem text_item(const std::string& text, const std::string& origin,
   item.origin = origin;
   item.request = sources.request;
   item.request.prompt = text;
+  item.prompt_name = sources.prompt_name;
   if (!sources.chat) return item;
   item.request.prompt.clear();
   item.arguments_json = sources.arguments_json;
@@ -79,6 +81,20 @@ Status choose_adapter(const Engine& engine, PromptItem* item) {
                           "); leave 'model' out for the model itself");
 }
 
+// The model's own prompt goes before a text that is embedded.
+Status put_prompt(const EngineInfo& info, PromptItem* item) {
+  const std::string& named = item->prompt_name;
+  const std::string& name = named.empty() ? info.embedding_prompt : named;
+  if (name.empty()) return {};
+  const EmbeddingPrompt* prompt = find_prompt(info.embedding_prompts, name);
+  if (prompt == nullptr) {
+    return invalid_argument(item->origin + ": --prompt-name " + name + ": " +
+                            no_such_prompt(info.embedding_prompts, name));
+  }
+  item->request.prompt.insert(0, prompt->text);
+  return {};
+}
+
 }  // namespace
 
 Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem* item) {
@@ -88,6 +104,10 @@ Status finish_item(const Engine& engine, const SamplingFlags& flags, PromptItem*
     FT_RETURN_IF_ERROR(engine.render_chat(item->messages_json, item->arguments_json, &prompt));
     request.prompt = std::move(prompt);
     request.add_special_tokens = false;
+  }
+  const bool is_text = item->messages_json.empty() && request.prompt_token_ids.empty();
+  if (request.pooling != Pooling::kNone && is_text) {
+    FT_RETURN_IF_ERROR(put_prompt(engine.info(), item));
   }
   if (request.pooling == Pooling::kNone) request.sampling = engine.default_sampling_params();
   FT_RETURN_IF_ERROR(flags.apply(&request.sampling));

@@ -17,6 +17,7 @@ struct PromptItem {
   nlohmann::ordered_json line;  // the fields of its JSON line; they win over the flags
   std::string messages_json;    // not empty: the chat template makes the prompt of it
   std::string arguments_json;   // for the chat template
+  std::string prompt_name;      // of the model's own before an embedded text; empty: the usual one
   Status error;
 };
 
@@ -29,6 +30,7 @@ struct PromptSources {
   SamplingFlags sampling;
   Request request;             // what the flags say beside sampling
   std::string arguments_json;  // for the chat template
+  std::string prompt_name;     // as in PromptItem
 };
 
 // All items in order: prompts, files, JSON lines. An unreadable file is an error; a bad line is an
@@ -37,7 +39,7 @@ Result<std::vector<PromptItem>> collect_prompts(const PromptSources& sources);
 
 // The request of one JSON line: "prompt", "prompt_token_ids" or "messages" with "tools",
 // "documents" and "chat_template_kwargs"; sampling fields by vLLM's names; "pooling";
-// "speculative"; "request_id". Errors start with `origin`.
+// "prompt_name"; "speculative"; "request_id". Errors start with `origin`.
 PromptItem parse_request_line(const std::string& line, const std::string& origin,
                               const PromptSources& shared);
 

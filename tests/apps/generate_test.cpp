@@ -164,6 +164,30 @@ TEST(Embed, OneVectorForEachPrompt) {
   EXPECT_NE(result.errors()[0].find("pooling is 'max'"), std::string::npos);
 }
 
+TEST(Generate, EmbeddingsHaveTheModelsOwnPrompts) {
+  const test::ScratchFolder folder;
+  const std::string model = copy_model(folder).string();
+  write_file(std::filesystem::path(model) / "config_sentence_transformers.json",
+             R"({"prompts": {"query": "A big ", "document": ""}, "default_prompt_name": "query"})");
+  const auto embedding = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"embed", "--model", model, "--log-level", "error"};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json_lines().at(0)["embedding"];
+  };
+  const auto whole = embedding({"--prompt-name", "document", "--prompt", "A big cat"});
+  EXPECT_EQ(embedding({"--prompt", "cat"}), whole);
+  EXPECT_EQ(embedding({"--prompt-name", "Query", "--prompt", "cat"}), whole);
+  EXPECT_NE(embedding({"--prompt-name", "document", "--prompt", "cat"}), whole);
+  const CommandResult none =
+      run_command({"embed", "--model", model, "--prompt-name", "none", "--prompt", "cat"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_NE(none.err.find("the model has no prompt 'none'; it has 'query', 'document'"),
+            std::string::npos)
+      << none.err;
+}
+
 TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
   const CommandResult result = run_command(
       generate_command({"--json", "--prompt", "A", "--max-tokens", "2", "--max-model-len", "1k",

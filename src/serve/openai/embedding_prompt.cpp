@@ -32,16 +32,6 @@ const std::vector<Purpose>& purposes() {
   return all;
 }
 
-const EmbeddingPrompt* find_prompt(const Prompts& prompts, std::string_view name) {
-  for (const EmbeddingPrompt& prompt : prompts) {
-    if (prompt.name == name) return &prompt;
-  }
-  for (const EmbeddingPrompt& prompt : prompts) {
-    if (lower_case(prompt.name) == lower_case(name)) return &prompt;
-  }
-  return nullptr;
-}
-
 const EmbeddingPrompt* prompt_for(const Prompts& prompts, const std::string& type) {
   if (const EmbeddingPrompt* same = find_prompt(prompts, type)) return same;
   for (const Purpose& purpose : purposes()) {
@@ -53,15 +43,27 @@ const EmbeddingPrompt* prompt_for(const Prompts& prompts, const std::string& typ
   return nullptr;
 }
 
-std::string listed_names(const Prompts& prompts) {
+}  // namespace
+
+const EmbeddingPrompt* find_prompt(const std::vector<EmbeddingPrompt>& prompts,
+                                   std::string_view name) {
+  for (const EmbeddingPrompt& prompt : prompts) {
+    if (prompt.name == name) return &prompt;
+  }
+  for (const EmbeddingPrompt& prompt : prompts) {
+    if (lower_case(prompt.name) == lower_case(name)) return &prompt;
+  }
+  return nullptr;
+}
+
+std::string no_such_prompt(const std::vector<EmbeddingPrompt>& prompts, const std::string& name) {
+  if (prompts.empty()) return "the model has no prompts of its own";
   std::string list;
   for (const EmbeddingPrompt& prompt : prompts) {
     list += (list.empty() ? "'" : ", '") + prompt.name + "'";
   }
-  return list;
+  return "the model has no prompt '" + shown_name(name) + "'; it has " + list;
 }
-
-}  // namespace
 
 std::string read_embedding_prompt(JsonFields& fields, const OpenAiDefaults& defaults) {
   const Prompts& prompts = defaults.embedding_prompts;
@@ -77,8 +79,7 @@ std::string read_embedding_prompt(JsonFields& fields, const OpenAiDefaults& defa
   if (!name.empty()) {
     prompt = find_prompt(prompts, name);
     if (prompt == nullptr) {
-      fields.fail("'prompt_name': the model has no prompt '" + shown_name(name) + "'; it has " +
-                  listed_names(prompts));
+      fields.fail("'prompt_name': " + no_such_prompt(prompts, name));
     }
   } else if (!type.empty()) {
     prompt = prompt_for(prompts, type);

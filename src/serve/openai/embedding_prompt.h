@@ -1,11 +1,19 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "serve/fields/json_fields.h"
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
+
+// The model's own prompt of this name, in any case; null: it has none.
+const EmbeddingPrompt* find_prompt(const std::vector<EmbeddingPrompt>& prompts,
+                                   std::string_view name);
+
+// "the model has no prompt 'x'; it has 'query', 'document'".
+std::string no_such_prompt(const std::vector<EmbeddingPrompt>& prompts, const std::string& name);
 
 // The text that goes before those of a body of /v1/embeddings: the model's own prompt that
 // "prompt_name" names, or the one of what the texts are for, as "input_type" says (Cohere's,

@@ -64,6 +64,14 @@ TEST(EmbeddingPrompt, TheUsualOneIsOfRequestsThatNameNone) {
   EXPECT_FALSE(parsed_input(R"({"input": [1, 2], "prompt_name": "query"})", defaults).ok());
 }
 
+TEST(EmbeddingPrompt, IsFoundByName) {
+  const std::vector<EmbeddingPrompt> prompts = {{"query", "Q: "}, {"Query", "q: "}};
+  EXPECT_EQ(find_prompt(prompts, "Query"), &prompts[1]);
+  EXPECT_EQ(find_prompt(prompts, "QUERY"), &prompts[0]);
+  EXPECT_EQ(find_prompt(prompts, "none"), nullptr);
+  EXPECT_EQ(no_such_prompt({}, "none"), "the model has no prompts of its own");
+}
+
 TEST(EmbeddingPrompt, IsReadAndPutBeforeTexts) {
   const json body = {{"prompt_name", "query"}};
   JsonFields fields(body, "");
