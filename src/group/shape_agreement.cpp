@@ -112,4 +112,10 @@ Result<AgreedShape> ShapeAgreement::next(const StepShapeWish& mine, uint64_t ste
   return agreed;
 }
 
+Status ShapeAgreement::fail(const Status& why) {
+  link_.abort(why);
+  const Status first = link_.send(link_.rank() == 0 ? 1 : 0, {}, "a step");
+  return first.ok() ? why : first;
+}
+
 }  // namespace foretoken::group

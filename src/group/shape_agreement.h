@@ -70,6 +70,10 @@ class ShapeAgreement {
   // Every rank calls it for each step; blocks until all have. `step` is for errors.
   Result<AgreedShape> next(const StepShapeWish& mine, uint64_t step);
 
+  // Ends the group of the ranks with `why`, and gives the reason for which it has ended, which is
+  // an earlier one where there was one.
+  Status fail(const Status& why);
+
  private:
   RankLink& link_;
   const std::shared_ptr<WakeBell> bell_;

@@ -106,5 +106,15 @@ TEST(ShapeAgreement, RanksWithASharedLayerNeverPartWays) {
   for (const int runs : num_idle_runs) EXPECT_GT(runs, 0);
 }
 
+TEST(ShapeAgreement, TheFirstReasonOfAnEndIsTold) {
+  auto pairs = connected(2);
+  SocketLink zero(share(0, 2), std::move(pairs[0])), one(share(1, 2), std::move(pairs[1]));
+  zero.abort(internal_error("rank 1 has lost its GPU"));
+  const Status told = ShapeAgreement(zero).fail(internal_error("the queue has ended"));
+  EXPECT_NE(told.message().find("rank 1 has lost its GPU"), std::string::npos) << told.message();
+  const Status own = ShapeAgreement(one).fail(internal_error("out of memory"));
+  EXPECT_NE(own.message().find("out of memory"), std::string::npos) << own.message();
+}
+
 }  // namespace
 }  // namespace foretoken::group

@@ -454,8 +454,11 @@ void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView&
 }
 
 void EngineLoop::fail_everything(const Status& status) {
-  const Status reason = feed_ != nullptr ? feed_->fail(status) : status;
-  if (agreement_ != nullptr) ranks_->abort(reason);
+  Status reason = feed_ != nullptr ? feed_->fail(status) : status;
+  if (agreement_ != nullptr) {
+    reason = agreement_->fail(reason);
+    ranks_->abort(reason);
+  }
   {
     std::lock_guard lock(error_mutex_);
     error_ = reason;
