@@ -9,6 +9,7 @@ Skips (77) without a GPU, the CUDA plug-in or NCCL.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -75,16 +76,17 @@ class Group:
 
     def outputs(self, patience):
         """(exit code, stdout, stderr) of each rank; all are killed when they take too long."""
-        deadline = time.monotonic() + patience
-        results = []
-        for process in self.processes:
-            try:
-                out, err = process.communicate(timeout=max(deadline - time.monotonic(), 1))
-            except subprocess.TimeoutExpired:
+        with concurrent.futures.ThreadPoolExecutor(len(self.processes)) as readers:
+            # All at once: a rank whose outputs nobody reads would wait, and the others for it.
+            reads = [readers.submit(process.communicate, timeout=patience) for process in self.processes]
+            late = concurrent.futures.wait(reads, patience + 1)[1]
+            late |= {read for read in reads if read.done() and read.exception() is not None}
+            if late:
                 self.kill()
-                out, err = process.communicate()
-                err += f"\n(killed after {patience} s)"
-            results.append((process.returncode, out, err))
+        results = []
+        for process, read in zip(self.processes, reads):
+            out, err = process.communicate() if read.exception() is not None else read.result()
+            results.append((process.returncode, out, err + (f"\n(killed after {patience} s)" if read in late else "")))
         return results
 
     def wait_for_start(self, patience):
