@@ -52,6 +52,14 @@ class Boards(door.DoorCase):
         found = {re.match(r"[^{ ]+", key)[0] for key in self.series()}
         self.assertEqual([name for name in NAMES if name not in found], [])
 
+    def test_answers_tell_gateways_the_load(self):
+        body = {"prompt": "Once", "max_tokens": 2}
+        told = self.post("/v1/completions", body, headers={"endpoint-load-metrics-format": "TEXT"})
+        self.assertRegex(told.headers["endpoint-load-metrics"],
+                         r"^TEXT named_metrics.kv_cache_usage_perc=0\.\d+, "
+                         r"named_metrics.num_requests_waiting=0\.0$")
+        self.assertIsNone(self.post("/v1/completions", body).headers["endpoint-load-metrics"])
+
     def test_an_engine_that_serves_is_awake(self):
         """vLLM's status board shows one without the name as down"""
         self.assertEqual(self.sums("vllm:engine_sleep_state", 'sleep_state="awake"'), 1)

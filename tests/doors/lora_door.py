@@ -187,6 +187,18 @@ class WhileItRuns(AdapterCase):
         self.assertEqual(self.text("more"), self.text("poems"))
         self.post("/v1/unload_lora_adapter", {"lora_name": "more"})
 
+    def test_as_sagemaker_calls_them(self):
+        self.post("/adapters", {"name": "poet", "src": POEMS})
+        answer = self.post("/invocations", {"prompt": PROMPT, "max_tokens": 24,
+                                            "temperature": 0, "ignore_eos": True},
+                           headers={"X-Amzn-SageMaker-Adapter-Identifier": "poet"}).json
+        self.assertEqual(answer["model"], "poet")
+        self.assertEqual(answer["choices"][0]["text"], self.text("poems"))
+        self.assertEqual(self.send("DELETE", "/adapters/poet").status, 200)
+        self.assertEqual(self.send("DELETE", "/adapters/poet").status, 404)
+        self.post("/adapters", {"name": "poet", "src": "/nowhere"}, 404)
+        self.post("/adapters", {"name": "poet"}, 400)
+
     def test_what_cannot_be_loaded(self):
         self.load("x", "/nowhere", 404)
         self.load("", SQL, 400)

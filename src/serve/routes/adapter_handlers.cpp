@@ -1,6 +1,7 @@
 #include "serve/routes/adapter_handlers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
@@ -50,6 +51,22 @@ Status handle_unload_adapter(ServeContext& context, const std::shared_ptr<http::
   FT_RETURN_IF_ERROR(context.engine.unload_adapter(name));
   respond_done(*exchange, name, "removed");
   return {};
+}
+
+Status handle_load_sagemaker(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                             const Body& body) {
+  Body known = Body::object();
+  for (const auto& [theirs, ours] : {std::pair("name", "lora_name"), {"src", "lora_path"}}) {
+    if (const auto found = body.find(theirs); found != body.end()) known[ours] = *found;
+  }
+  return handle_load_adapter(context, exchange, known);
+}
+
+void answer_unload_sagemaker(ServeContext& context, http::Exchange& exchange) {
+  const std::string& name = exchange.request().path_values.front();
+  const Status status = context.engine.unload_adapter(name);
+  if (!status.ok()) return respond_error(exchange, openai_error, status);
+  respond_done(exchange, name, "removed");
 }
 
 void answer_choose_adapters(ServeContext& context, http::Exchange& exchange) {

@@ -16,6 +16,11 @@ Status handle_load_adapter(ServeContext& context, const std::shared_ptr<http::Ex
 Status handle_unload_adapter(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                              const Body& body);
 
+// POST /adapters: {"name", "src"} and DELETE /adapters/NAME are the same as SageMaker calls them.
+Status handle_load_sagemaker(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                             const Body& body);
+void answer_unload_sagemaker(ServeContext& context, http::Exchange& exchange);
+
 // POST /lora-adapters: llama.cpp's list of {"id", "scale"}, which sets the adapter of requests that
 // name no model. Answers at once.
 void answer_choose_adapters(ServeContext& context, http::Exchange& exchange);

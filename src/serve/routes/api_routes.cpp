@@ -362,6 +362,16 @@ void add_ollama_routes(ServeContext& context, std::vector<Route>* others) {
   }));
 }
 
+// The paths and names that SageMaker has for what vLLM's of adapters do.
+void add_sagemaker_routes(ServeContext& context, std::vector<Route>* others) {
+  others->push_back(post(context, "/invocations", handle_invocation));
+  if (!context.config.runtime_adapters) return;
+  others->push_back(post(context, "/adapters", handle_load_sagemaker));
+  others->push_back(at_once("DELETE", "/adapters/{id}", [&context](Exchange& exchange) {
+    answer_unload_sagemaker(context, exchange);
+  }));
+}
+
 // What servers without them answer where others serve adapters.
 void add_missing_adapters(const std::vector<Route>& routes, std::vector<Route>* others) {
   constexpr const char* kNotAllowed =
@@ -420,13 +430,13 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
                                refused("POST", "/props", kNoProps),
                                refused("POST", "/v1/responses/compact", kNoCompaction),
                                refused("POST", "/slots/{id}", kNoSlotFiles),
-                               post(context, "/invocations", handle_invocation),
                                post(context, "/completions", handle_completions),
                                post(context, "/embeddings", handle_embeddings),
                                post(context, "/generate", handle_generate),
                                get("/get_model_info", answer_model_info),
                                get("/model_info", answer_model_info)};
   add_ollama_routes(context, &others);
+  add_sagemaker_routes(context, &others);
   for (Route& other : gateway_routes(context, routes)) others.push_back(std::move(other));
   for (Route& other : elsewhere_routes()) others.push_back(std::move(other));
   if (!context.config.tokenizer_info) {

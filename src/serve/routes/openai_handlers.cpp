@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "serve/flow/load_report.h"
 #include "serve/llamacpp/infill_prompt.h"
 #include "serve/openai/openai_format.h"
 #include "serve/routes/score_handlers.h"
@@ -20,6 +21,17 @@ const char* id_prefix(OpenAiKind kind) {
   }
 }
 
+// Where the client asks for it.
+void add_load_report(ServeContext& context, const http::Exchange* exchange,
+                     http::Headers* headers) {
+  if (exchange == nullptr) return;
+  const std::string_view format = exchange->request().header("endpoint-load-metrics-format");
+  if (format.empty()) return;
+  for (auto& header : load_report(format, context.engine.stats())) {
+    headers->push_back(std::move(header));
+  }
+}
+
 }  // namespace
 
 void start_generation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
@@ -28,6 +40,7 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
   context.warning_log.tell(request.warnings);
   GenerationJob job;
   job.headers = warning_headers(request.warnings);
+  add_load_report(context, exchange.get(), &job.headers);
   job.exchange = exchange;
   job.id = std::move(id);
   job.requests = request.requests;
@@ -103,7 +116,9 @@ Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange
   return {};
 }
 
-Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+namespace {
+
+Status answer_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                          const Body& body) {
   const auto has = [&body](const char* name) {
     const auto found = body.find(name);
@@ -118,6 +133,18 @@ Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exch
   if (has("input")) return handle_openai(context, exchange, OpenAiKind::kEmbedding, body);
   return invalid_argument(
       "the body is of no endpoint; give 'messages', 'prompt', 'input', 'query' or 'text_1'");
+}
+
+}  // namespace
+
+Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                         const Body& body) {
+  const std::string_view adapter =
+      exchange->request().header("x-amzn-sagemaker-adapter-identifier");
+  if (adapter.empty()) return answer_invocation(context, exchange, body);
+  Body of_adapter = body;
+  of_adapter["model"] = std::string(adapter);
+  return answer_invocation(context, exchange, of_adapter);
 }
 
 }  // namespace foretoken

@@ -8,7 +8,8 @@ Status handle_openai(ServeContext& context, const std::shared_ptr<http::Exchange
                      OpenAiKind kind, const Body& body);
 
 // POST /invocations, the only path that SageMaker calls: a body of a chat, a completion, a ranking,
-// a score or of embeddings, told by its fields.
+// a score or of embeddings, told by its fields; X-Amzn-SageMaker-Adapter-Identifier names the
+// model.
 Status handle_invocation(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                          const Body& body);
 
