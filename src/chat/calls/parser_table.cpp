@@ -177,7 +177,7 @@ Made minimax_m2(const ChatParserOptions& options) {
       invoke_elements("", {"<minimax:tool_call>"}, {"</minimax:tool_call>"}), options.tools);
 }
 
-// Parameters in a wrapper are DeepSeek's slip, which vLLM mends, too.
+// Parameters in a wrapper are DeepSeek's slip, which vLLM repairs, too.
 Made dsml(const std::string& prefix, std::vector<std::string> open, std::vector<std::string> close,
           const ChatParserOptions& options) {
   XmlCallFormat format = invoke_elements(prefix, std::move(open), std::move(close));

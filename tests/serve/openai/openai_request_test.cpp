@@ -137,22 +137,6 @@ TEST(OpenAiRequest, FieldsOfAServersAnswers) {
   EXPECT_EQ(json::parse(request.arguments_json)["enable_thinking"], false);
 }
 
-// Each chunk tells its usage only where the end does.
-TEST(OpenAiRequest, UsageOfEachChunkIsOneOfTheEnd) {
-  for (const auto& [options, at_end, in_each] :
-       {std::tuple("{}", false, false),
-        {R"({"include_usage": true})", true, false},
-        {R"({"continuous_usage_stats": true})", false, false},
-        {R"({"include_usage": true, "continuous_usage_stats": true})", true, true}}) {
-    json body = json::parse(R"({"messages": [{"role": "user", "content": "x"}], "stream": true})");
-    body["stream_options"] = json::parse(options);
-    const auto parsed = parse_openai_request(OpenAiKind::kChat, body, defaults());
-    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-    EXPECT_EQ(parsed.value().include_usage, at_end) << options;
-    EXPECT_EQ(parsed.value().continuous_usage, in_each) << options;
-  }
-}
-
 TEST(OpenAiRequest, VariablesOfTemplatesThatTheServerNames) {
   OpenAiDefaults given = defaults();
   given.template_arguments = R"({"enable_thinking": false, "a": 1})";
