@@ -9,8 +9,8 @@ struct MethodGuess {
   bool certain = false;  // the files leave no other choice
 };
 
-// What the files of a folder say: tensors where they can be read, and config.json where these do not
-// tell. Never fails: what cannot be read says nothing.
+// What the files of a folder say: tensors where they can be read, and config.json where these do
+// not tell. Never fails: what cannot be read says nothing.
 MethodGuess method_of_files(const std::string& folder);
 
 // What the name of a model says, by vLLM's rules: a last path component with "eagle3", "eagle",
