@@ -63,7 +63,13 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
       return invalid_argument("the prompt is empty; give at least one token");
     }
     FT_RETURN_IF_ERROR(compat({.texts = "text prompts", .has_tokenizer = tokenizer != nullptr}));
-    FT_ASSIGN_OR_RETURN(ids, tokenizer->encode(request.prompt, request.add_special_tokens));
+    const auto encode = [&](const std::string& text, std::vector<int32_t>* to) -> Status {
+      FT_ASSIGN_OR_RETURN(*to, tokenizer->encode(text, request.add_special_tokens));
+      return {};
+    };
+    FT_RETURN_IF_ERROR(request.truncate_prompt_tokens
+                           ? encode(request.prompt, &ids)
+                           : encode_prompt(request.prompt, limits.max_model_len, encode, &ids));
   }
   truncate(request, limits, ids);
   FT_RETURN_IF_ERROR(check_prompt(ids, request, limits));

@@ -1,5 +1,7 @@
 #include "serve/flow/serve_context.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -112,6 +114,18 @@ http::Handler on_pool(ServeContext& context, ErrorText error_text, BodyHandler h
   };
 }
 
+namespace {
+
+Status encode_prompt_of(const Engine& engine, const Request& request, std::vector<int32_t>* ids) {
+  const auto encode = [&](const std::string& text, std::vector<int32_t>* to) {
+    return engine.encode(text, request.add_special_tokens, to);
+  };
+  if (request.truncate_prompt_tokens) return encode(request.prompt, ids);
+  return encode_prompt(request.prompt, engine.info().max_model_len, encode, ids);
+}
+
+}  // namespace
+
 ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* request) {
   if (const Status status = render_openai_prompt(context.engine, request); !status.ok()) {
     return status;
@@ -122,7 +136,7 @@ ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* req
   for (Request& one : request->requests) {
     std::vector<int32_t>& ids = one.prompt_token_ids;
     if (ids.empty() && !one.prompt.empty()) {
-      const Status status = context.engine.encode(one.prompt, one.add_special_tokens, &ids);
+      const Status status = encode_prompt_of(context.engine, one, &ids);
       if (!status.ok()) return status;
     } else if (request->echo) {
       const Status status = context.engine.decode(ids, false, &one.prompt);
