@@ -54,6 +54,23 @@ class Completions(door.DoorCase):
         again = self.choice(prompt=whole["prompt_token_ids"], echo=True)
         self.assertEqual(again["text"], whole["text"])
 
+    def test_ids_in_and_ids_out(self):
+        """vLLM's servers that prompts and texts are kept from"""
+        known = self.choice(return_token_ids=True, max_tokens=6, logprobs=2)
+        body = {"token_ids": known["prompt_token_ids"], "model": "foretoken-7m",
+                "sampling_params": {"temperature": 0, "max_tokens": 6, "logprobs": 2,
+                                    "detokenize": False}}
+        whole = self.post("/inference/v1/generate", body).json["choices"][0]
+        self.assertEqual(whole["token_ids"], known["token_ids"])
+        self.assertEqual([one["logprob"] for one in whole["logprobs"]["content"]],
+                         known["logprobs"]["token_logprobs"])
+        events = self.post("/inference/v1/generate", {**body, "stream": True}).events
+        self.assertEqual([one for event in events for one in event["choices"][0]["token_ids"]],
+                         known["token_ids"])
+        del body["sampling_params"]["max_tokens"]
+        longest = self.post("/inference/v1/generate", body).json["choices"][0]
+        self.assertGreater(len(longest["token_ids"]), 16)
+
     def test_stops_and_intervals_lose_nothing(self):
         """vllm 41691, 51641, 31135 and 27482"""
         more = {**forced("<think>we go there</think>hello DEFG"), "stop": ["FGH"],

@@ -313,7 +313,6 @@ class Addresses(door.DoorCase):
                            ("/v1/moderations", "choice"),
                            ("/v1/chat/completions/render", "/apply-template"),
                            ("/embed", "/v1/embeddings"), ("/v2/models/x/infer", "/v1"),
-                           ("/inference/v1/generate", "return_token_ids"),
                            ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
                            ("/openai/deployments/gpt-4o/images/generations?api-version=1", "/v1"),
                            ("/v2/chat", "/v1/chat"), ("/cohere/v2/chat", "use /v1/chat"),

@@ -79,8 +79,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"GET", "/v1/chat/completions", kNoStoredChats},
     {"POST", "/v1/chat/completions/render", kRendersElsewhere},
     {"POST", "/v1/completions/render", kRendersElsewhere},
-    {"POST", "/inference/v1/generate",
-     "use /v1/completions with a list of ids as 'prompt' and \"return_token_ids\": true"},
     {"POST", "/start_profile", "start the server with --profile FILE"},
     {"POST", "/stop_profile", "start the server with --profile FILE"},
     {"POST", "/embed", "use /v1/embeddings with 'input'"},

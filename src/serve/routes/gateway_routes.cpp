@@ -8,6 +8,7 @@
 #include "serve/llamacpp/infill_prompt.h"
 #include "serve/openai/cohere_embed.h"
 #include "serve/openai/fim_format.h"
+#include "serve/openai/tokens_format.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/score_handlers.h"
@@ -172,11 +173,29 @@ Status handle_fim(ServeContext& context, const ExchangePtr& exchange, Body body)
   return {};
 }
 
+// vLLM's: ids in, ids out.
+Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const Body& body) {
+  FT_ASSIGN_OR_RETURN(const Body completion, completion_of_tokens(body));
+  FT_ASSIGN_OR_RETURN(OpenAiRequest request,
+                      parse_text_request(context, OpenAiKind::kCompletion, completion));
+  ServeResult<PreparedText> prepared = prepare_text(context, &request);
+  if (!prepared.ok()) {
+    respond_error(*exchange, openai_error, prepared.error());
+    return {};
+  }
+  std::string id = answer_id("", request.request_id, *exchange);
+  auto format = std::make_unique<TokensFormat>(request, id);
+  start_generation(context, exchange, request, std::move(prepared.value()), std::move(id),
+                   std::move(format));
+  return {};
+}
+
 }  // namespace
 
 std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route>& routes) {
   std::vector<Route> others = {body_route(context, "/v2/embed", handle_cohere_embed),
-                               body_route(context, "/v1/fim/completions", handle_fim)};
+                               body_route(context, "/v1/fim/completions", handle_fim),
+                               body_route(context, "/inference/v1/generate", handle_tokens)};
   add_azure_routes(context, routes, &others);
   add_kserve_routes(context, &others);
   add_load_routes(context, &others);
