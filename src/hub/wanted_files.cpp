@@ -39,7 +39,8 @@ bool is_text_file(const std::string& name) {
                                               "quantize_config.json",
                                               "quant_config.json",
                                               "hf_quant_config.json",
-                                              "config_sentence_transformers.json"};
+                                              "config_sentence_transformers.json",
+                                              "1_Pooling/config.json"};
   return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
                                    name.find('/') == std::string::npos);
 }
