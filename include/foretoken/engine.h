@@ -114,6 +114,13 @@ struct EngineInfo {
   std::string eos_token;
   std::vector<EmbeddingPrompt> embedding_prompts;  // in the order of the model's file
   std::string embedding_prompt;  // the name of the one that goes without saying; empty: none
+  // Of a model that judges texts (classification, rewards): the numbers that it gives in the place
+  // of an embedding; 0: it gives embeddings. The texts of a pair follow one another with so many
+  // marks between them, each of which ends the first text with its special tokens, and the ids of
+  // the second one are so much higher.
+  int num_labels = 0;
+  int pair_marks = 0;
+  int second_text_ids = 0;
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;

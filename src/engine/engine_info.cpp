@@ -42,6 +42,10 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
   info_.vocab_size = model.vocab_size;
   info_.hidden_size = model.hidden_size;
   info_.max_position_embeddings = model.max_position_embeddings;
+  if (judge_) info_.num_labels = judge_->num_labels();
+  // RoBERTa's positions begin behind some rows, and its texts have two marks between them.
+  info_.pair_marks = !model.bidirectional ? 0 : model.first_position_row > 0 ? 2 : 1;
+  info_.second_text_ids = model.second_text_ids;
   fill_text_info();
   info_.max_model_len = config.max_model_len;
   info_.max_num_seqs = config.max_num_seqs;

@@ -23,6 +23,7 @@
 #include "engine/step/rank_loop.h"
 #include "group/local_link.h"
 #include "model/config/rope_table.h"
+#include "model/heads/judge_head.h"
 #include "model/layer/layer_spec.h"
 #include "model/registry.h"
 
@@ -249,6 +250,7 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   FT_ASSIGN_OR_RETURN(texts_, texts.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
   const ModelConfig& loaded = model_->config();
+  FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
   const std::string note = long_form_note(
       loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
   if (!note.empty()) FT_LOG(warn, "{}", note);
@@ -394,6 +396,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .max_processor_rows = config.max_processor_rows,
                        .hidden_size = model.hidden_size,
                        .pooling = own_pooling(config.model, model.bidirectional),
+                       .judge = judge_ ? &*judge_ : nullptr,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "model/files/containers/safetensors.h"
 #include "model/files/forms/convert.h"
 #include "model/forward_harness.h"
+#include "model/heads/judge_head.h"
 #include "support/folders.h"
 
 // Models whose rows see the whole text, against transformers (tests/golden/encoders).
@@ -64,6 +66,7 @@ double error_of_states(const Floats& a, const Floats& b) {
 struct EncoderPrompts {
   std::vector<Ids> ids;
   std::vector<Floats> states;
+  std::vector<Floats> labels;  // of models that judge
 };
 
 EncoderPrompts prompts_of(const std::string& folder) {
@@ -77,6 +80,7 @@ EncoderPrompts prompts_of(const std::string& folder) {
     FT_CHECK(convert_tensor(view, DType::kF32, states.data()).ok());
     prompts.ids.push_back(prompt.at("ids").get<Ids>());
     prompts.states.push_back(std::move(states));
+    prompts.labels.push_back(prompt.value("labels", Floats()));
   }
   return prompts;
 }
@@ -112,9 +116,21 @@ TEST_P(Encoder, TextsOfAStepAreAsAlone) {
   EXPECT_EQ(together, alone);
 }
 
+// By the state of their first token.
+TEST_P(Encoder, LabelsMatchTheReference) {
+  const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
+  const auto head = JudgeHead::load(ModelFiles(kEncoders + GetParam()), 32).value();
+  ASSERT_EQ(head.has_value(), !prompts.labels[0].empty());
+  for (size_t i = 0; head && i < prompts.ids.size(); ++i) {
+    const Floats labels = head->judge(std::span(prompts.states[i]).first(32));
+    ASSERT_EQ(labels.size(), prompts.labels[i].size());
+    EXPECT_NEAR(labels[0], prompts.labels[i][0], 1e-4) << "prompt " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Encoder,
-                         testing::Values("bert", "distilbert", "eurobert", "nomic_bert",
-                                         "xlm_roberta"),
+                         testing::Values("bert", "bert_judge", "distilbert", "eurobert",
+                                         "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -25,11 +25,16 @@ SIZES = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hid
          "num_attention_heads": 4, "max_position_embeddings": 64}
 BERT = {**SIZES, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0, "pad_token_id": 0, "type_vocab_size": 2}
+JUDGE = {"num_labels": 1}
 MODELS = {
     "bert": ("BertModel", "bert", BERT),
     "xlm_roberta": ("XLMRobertaModel", "xlm-roberta",
                     {**BERT, "pad_token_id": 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
                      "max_position_embeddings": 66}),
+    "bert_judge": ("BertForSequenceClassification", "bert", {**BERT, **JUDGE}),
+    "xlm_roberta_judge": ("XLMRobertaForSequenceClassification", "xlm-roberta",
+                          {**BERT, **JUDGE, "pad_token_id": 1, "type_vocab_size": 1,
+                           "layer_norm_eps": 1e-5, "max_position_embeddings": 66}),
     "distilbert": ("DistilBertModel", "distilbert",
                    {"vocab_size": 128, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4,
                     "max_position_embeddings": 64, "activation": "gelu", "dropout": 0.0,
@@ -69,6 +74,14 @@ def write_encoder(name, folder):
     return model
 
 
+def kinds_of(model, ids):
+    """The second half of a text is the second one of a pair, where the model tells them apart."""
+    kinds = torch.zeros_like(ids)
+    if getattr(model.config, "type_vocab_size", 1) == 2:
+        kinds[:, ids.shape[1] // 2:] = 1
+    return kinds
+
+
 @torch.no_grad()
 def generate(name):
     folder = GOLDEN / "encoders" / name
@@ -77,9 +90,15 @@ def generate(name):
     cases, tensors = [], {}
     for i, length in enumerate(LENGTHS):
         ids = torch.randint(3, 120, (1, length))
-        states = model(input_ids=ids).last_hidden_state[0]
+        kinds, labels = kinds_of(model, ids), {}
+        if hasattr(model, "classifier"):
+            labels = {"labels": model(input_ids=ids, token_type_ids=kinds).logits[0].tolist()}
+        body = getattr(model, model.base_model_prefix, model)
+        more = {"token_type_ids": kinds} if labels else {}
+        states = body(input_ids=ids, **more).last_hidden_state[0]
         tensors[f"prompt{i}.states"] = states.contiguous()
-        cases.append({"ids": ids[0].tolist()})
+        told = ids + kinds * model.config.vocab_size if labels else ids
+        cases.append({"ids": told[0].tolist(), **labels})
         print(name, length, "std", round(states.std().item(), 2), flush=True)
     write_json(folder / "golden.json", {"transformers": transformers.__version__,
                                         "torch": torch.__version__, "prompts": cases})

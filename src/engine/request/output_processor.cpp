@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/thread_role.h"
 #include "engine/request/logprob_text.h"
+#include "model/heads/judge_head.h"
 
 namespace foretoken {
 namespace {
@@ -65,7 +66,10 @@ void attach_logprobs(RequestState& request) {
 
 void attach_embedding(RequestState& request) {
   std::vector<float>& state = request.embedding;
-  if (request.group->request.normalize) {
+  const JudgeHead* judge = request.group->judge;
+  if (judge != nullptr) {
+    state = judge->judge(state);
+  } else if (request.group->request.normalize) {
     double sum = 0;
     for (const float x : state) sum += double{x} * x;
     const double length = std::sqrt(sum);

@@ -18,10 +18,13 @@
 
 namespace foretoken {
 
+class JudgeHead;
+
 // What the choices of one request share; lives as long as any of their records.
 struct RequestGroup {
   Request request;                       // constant once submitted
   const Tokenizer* tokenizer = nullptr;  // null: outputs have no text
+  const JudgeHead* judge = nullptr;      // as of RequestLimits
   // Set from any thread: the engine thread ends every choice soon.
   std::atomic<bool> end_requested{false};
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/files/encoder_names.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -38,6 +39,11 @@ Status translate_bert(const ConfigFields& fields, Json* json) {
     (*json)[name] = true;
   }
   (*json)["is_causal"] = false;
+  if (!tells_kinds(*json)) return {};
+  int32_t words = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("vocab_size", &words));
+  (*json)["second_text_ids"] = words;
+  (*json)["vocab_size"] = 2 * words;
   return {};
 }
 
@@ -99,6 +105,7 @@ Status read_turning(const ConfigFields&, ModelConfig* config) {
 
 Status read_placed(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(fields.read_count_or_none("first_position_row", &config->first_position_row));
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("second_text_ids", &config->second_text_ids));
   config->learned_positions = config->max_position_embeddings + config->first_position_row;
   config->last_norm = false;
   for (LayerConfig& layer : config->layers) layer.rope = false;

@@ -98,6 +98,9 @@ struct ModelConfig {
   bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
   bool norms_residual = false;      // as of LayerSpec
   bool bidirectional = false;       // rows see those behind them, so that no text is written
+  // Ids so much higher stand for the same words in the second text of a pair; 0: pairs are one
+  // text.
+  int32_t second_text_ids = 0;
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
   bool head_gates = false;          // each head has one gate, where left to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file

@@ -85,9 +85,14 @@ std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_den
 }
 
 // The class with an output matrix around a body that is a class of its own, as "Qwen2Model" and
-// "Gemma3TextModel"; null: the name is no body's, or that class is unknown.
+// "Gemma3TextModel", or that judges texts, as "Qwen3ForSequenceClassification"; null: the name is
+// no such one's, or that class is unknown.
 const Architecture* class_around(std::string name) {
   if (find_architecture(name) != nullptr) return nullptr;
+  for (const std::string_view ending : {"ForSequenceClassification", "ForRewardModel"}) {
+    if (!name.ends_with(ending)) continue;
+    return find_architecture(name.substr(0, name.size() - ending.size()) + "ForCausalLM");
+  }
   for (const std::string_view ending : {"Model", "Text"}) {
     if (!name.ends_with(ending)) return nullptr;
     name.erase(name.size() - ending.size());

@@ -1,5 +1,6 @@
 #include "model/files/encoder_names.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace foretoken {
@@ -74,6 +75,14 @@ std::string with_parts(std::string name) {
 std::optional<std::string> encoder_base(const std::string& name) {
   if (!name.ends_with(kWords)) return std::nullopt;
   return name.substr(0, name.size() - kWords.size());
+}
+
+bool tells_kinds(const nlohmann::json& config) {
+  const auto names = config.find("architectures");
+  const auto kinds = config.find("type_vocab_size");
+  return names != config.end() && names->is_array() && !names->empty() &&
+         (*names)[0] == "BertForSequenceClassification" && kinds != config.end() &&
+         kinds->is_number_integer() && *kinds == 2;
 }
 
 std::string name_without_encoder(const std::string& base, const std::string& name) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,10 @@ std::optional<std::string> encoder_base(const std::string& name);
 // "model.layers.0.self_attn.q_proj.weight". Heads keep theirs; empty for buffers, which follow from
 // the config.
 std::string name_without_encoder(const std::string& base, const std::string& name);
+
+// Whether texts of a pair are of two kinds, which the second half of a table of words with twice
+// the rows tells: of classes that judge pairs (BertForSequenceClassification).
+bool tells_kinds(const nlohmann::json& config);
 
 // Where the rows that tell the first text of a pair from the second one stand, behind such a base.
 inline constexpr const char* kTokenTypes = "embeddings.token_type_embeddings.weight";

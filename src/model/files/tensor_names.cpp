@@ -51,7 +51,10 @@ bool is_of_training(std::string_view name) {
   for (const std::string_view buffer : {"inv_freq", "cos_cached", "sin_cached"}) {
     if (name.ends_with("rotary_emb." + std::string(buffer))) return true;
   }
-  return is_of_towers(name) || name.starts_with("v_head.") || name.starts_with("value_head.");
+  for (const std::string_view head : {"v_head.", "value_head.", "score."}) {
+    if (name.starts_with(head)) return true;
+  }
+  return is_of_towers(name);
 }
 
 bool is_adapter_tensor(const std::string& name) {

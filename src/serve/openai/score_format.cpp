@@ -1,6 +1,7 @@
 #include "serve/openai/score_format.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/embedding_score.h"
 #include "serve/answer/sse.h"
@@ -19,7 +20,20 @@ struct Scores {
 
 const RequestOutput& only_choice(const OutputSum& sum) { return sum.choices().front(); }
 
+// Of pairs that the model judged: between 0 and 1.
+Scores judgements(const std::vector<const OutputSum*>& sums) {
+  Scores scores;
+  for (const OutputSum* sum : sums) {
+    const RequestOutput& pair = only_choice(*sum);
+    const double label = pair.embedding.empty() ? 0 : double{pair.embedding.front()};
+    scores.values.push_back(1 / (1 + std::exp(-label)));
+    scores.num_tokens += pair.stats.num_prompt_tokens;
+  }
+  return scores;
+}
+
 Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& sums) {
+  if (request.judged) return judgements(sums);
   Scores scores;
   const size_t num_first = request.first.size();
   for (size_t i = 0; i < request.second.size(); ++i) {

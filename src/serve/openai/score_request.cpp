@@ -82,7 +82,43 @@ Result<std::string> beginning(const Engine& engine, const std::string& text,
   return is_whole ? common : decoded;
 }
 
+// Special tokens stand around either text; of those before the second one, where a model has them
+// at both ends, the last of the first text takes the place or joins it.
+Result<std::vector<int32_t>> ids_of_pair(const Engine& engine, const std::string& first,
+                                         const std::string& second) {
+  const EngineInfo& info = engine.info();
+  std::vector<int32_t> ids, more;
+  FT_RETURN_IF_ERROR(engine.encode(first, true, &ids));
+  FT_RETURN_IF_ERROR(engine.encode(second, info.pair_marks > 0, &more));
+  if (info.pair_marks == 2 && !ids.empty()) ids.push_back(ids.back());
+  const size_t begin = info.pair_marks > 0 && !more.empty() ? 1 : 0;
+  for (size_t i = begin; i < more.size(); ++i) ids.push_back(more[i] + info.second_text_ids);
+  return ids;
+}
+
 }  // namespace
+
+Status join_pairs(const Engine& engine, ScoreRequest* request) {
+  const int labels = engine.info().num_labels;
+  if (labels == 0) return {};
+  if (labels != 1) {
+    return unsupported("this model gives " + std::to_string(labels) +
+                       " numbers of a text, which are no score; use one with a single label");
+  }
+  std::vector<Request>& requests = request->embeddings.requests;
+  const size_t num_first = request->first.size();
+  std::vector<Request> pairs;
+  for (size_t i = 0; i < request->second.size(); ++i) {
+    Request pair = requests[num_first + i];
+    FT_ASSIGN_OR_RETURN(pair.prompt_token_ids,
+                        ids_of_pair(engine, requests[num_first == 1 ? 0 : i].prompt, pair.prompt));
+    pair.prompt.clear();
+    pairs.push_back(std::move(pair));
+  }
+  requests = std::move(pairs);
+  request->judged = true;
+  return {};
+}
 
 Status read_texts(JsonFields& fields, const char* name, std::vector<std::string>* texts) {
   const json* value = fields.raw(name);

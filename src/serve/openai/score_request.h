@@ -8,9 +8,11 @@
 
 namespace foretoken {
 
-// A body of /v1/score or /v1/rerank: texts whose embeddings are compared in pairs.
+// A body of /v1/score or /v1/rerank: texts that are compared in pairs, by their embeddings or by a
+// model that judges both at once.
 struct ScoreRequest {
-  OpenAiRequest embeddings;        // of `first`, then of `second`
+  OpenAiRequest embeddings;        // of `first`, then of `second`; or of each pair
+  bool judged = false;             // the latter
   std::vector<std::string> first;  // one, which stands against all of `second`, or equally many
   std::vector<std::string> second;
   int top_n = 0;  // of a ranking; 0: all
@@ -34,6 +36,10 @@ Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
 // Leaves the first `max_tokens_per_query` and `max_tokens_per_doc` tokens of the texts to the
 // comparison; the documents of the answer stay whole. Needs the model's tokenizer.
 Status shorten_texts(const Engine& engine, ScoreRequest* request);
+
+// For a model that judges texts (EngineInfo::num_labels): a request for each pair takes the place
+// of one for each text. Unsupported where the model gives several numbers. Needs its tokenizer.
+Status join_pairs(const Engine& engine, ScoreRequest* request);
 
 // Appends the field's texts: one, or a list of texts, of {"text"}, or of vLLM's and Cohere's
 // {"content": [{"type": "text", "text"}]}. An empty text, and a missing field, is an error.

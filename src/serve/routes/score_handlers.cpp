@@ -55,6 +55,7 @@ Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>
                     const Body& body) {
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_score_request(body, context.defaults));
   FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
+  FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
   return run_pooled(context, exchange, "score-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<ScoreFormat>(request, std::move(label));
   });
@@ -64,6 +65,7 @@ Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange
                      const Body& body) {
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
   FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
+  FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
   return run_pooled(context, exchange, "rerank-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<RerankFormat>(request, std::move(label));
   });

@@ -67,6 +67,8 @@ TEST(WholeClass, BodiesOfModelsThatEmbed) {
   EXPECT_EQ(whole({table}, "Qwen2Model"), tied);
   EXPECT_EQ(whole({table, head}, "Qwen2Model"), apart);
   EXPECT_EQ(whole({table}, "Qwen2ForCausalLM"), apart);
+  EXPECT_EQ(whole({table}, "Qwen2ForSequenceClassification"), tied);
+  EXPECT_EQ(whole({table}, "Qwen2ForRewardModel"), tied);
   EXPECT_EQ(whole({table}, "Gemma3TextModel")["architectures"][0], "Gemma3ForCausalLM");
   for (const char* name : {"ChatGLMModel", "AquilaModel", "BertModel", "Model", ""}) {
     EXPECT_EQ(whole({table}, name)["architectures"][0], name);

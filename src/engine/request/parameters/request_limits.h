@@ -10,6 +10,7 @@
 namespace foretoken {
 
 class AdapterRegistry;
+class JudgeHead;
 
 // One of the engine's drafters, as requests name it.
 struct DrafterLimits {
@@ -34,6 +35,7 @@ struct RequestLimits {
   int max_processor_rows = 0;           // 0: no logits processors
   int hidden_size = 0;                  // floats of a pooled state
   Pooling pooling = Pooling::kLast;     // of kAuto
+  const JudgeHead* judge = nullptr;     // judges pooled states; null: they are told themselves
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

@@ -76,13 +76,14 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> columns)
 MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factors, Making making)
     : plain_(plain),
       making_(making),
-      rows_(plain.num_elements() / plain.shape.back()),
+      rows_(plain.num_elements() / plain.shape.back() * (making == Making::kDoubledRows ? 2 : 1)),
       inner_(plain.shape.back()),
       cols_(inner_),
       factor_(std::move(factors)) {
+  const bool by_column = making == Making::kShiftedRows || making == Making::kDoubledRows;
   const int64_t matrices = plain.shape.size() == 3 ? plain.shape[0] : 1;
-  FT_CHECK(making == Making::kScaledMatrices || making == Making::kShiftedRows);
-  FT_CHECK(std::ssize(factor_) == (making == Making::kShiftedRows ? cols_ : matrices));
+  FT_CHECK(making == Making::kScaledMatrices || by_column);
+  FT_CHECK(std::ssize(factor_) == (by_column ? cols_ : matrices));
 }
 
 MadeTensor::MadeTensor(const TensorView& plain, Making making, const Padding& padding)
@@ -102,6 +103,7 @@ const char* MadeTensor::type_name() const {
          : making_ == Making::kProduct        ? "a product"
          : making_ == Making::kScaledColumns  ? "scaled columns"
          : making_ == Making::kShiftedRows    ? "shifted rows"
+         : making_ == Making::kDoubledRows    ? "doubled rows"
          : making_ == Making::kScaledMatrices ? "scaled"
                                               : "padded";
 }
@@ -154,6 +156,17 @@ Status MadeTensor::read_padded_rows(int64_t first, int64_t count, float* to,
   return {};
 }
 
+Status MadeTensor::read_doubled_rows(int64_t first, int64_t count, float* to,
+                                     std::vector<std::byte>& raw) const {
+  const int64_t half = rows_ / 2;
+  for (int64_t row = first; row < first + count; ++row, to += cols_) {
+    FT_RETURN_IF_ERROR(
+        foretoken::read_elements(plain_, row % half * inner_, inner_, DType::kF32, to, raw));
+    for (int64_t c = 0; row >= half && c < cols_; ++c) to[c] += factor_[static_cast<size_t>(c)];
+  }
+  return {};
+}
+
 void MadeTensor::pad_columns(const float* rows, int64_t num_rows, float* to) const {
   std::fill_n(to, num_rows * cols_, 0.0F);
   for (int64_t i = 0; i < num_rows * inner_; ++i) {
@@ -167,6 +180,7 @@ void MadeTensor::pad_columns(const float* rows, int64_t num_rows, float* to) con
 Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
                              std::vector<std::byte>& raw) const {
   if (making_ == Making::kPaddedRows) return read_padded_rows(first, count, to, raw);
+  if (making_ == Making::kDoubledRows) return read_doubled_rows(first, count, to, raw);
   const bool in_place = making_ == Making::kUnitRows || making_ == Making::kTernary ||
                         making_ == Making::kScaledColumns || making_ == Making::kShiftedRows ||
                         making_ == Making::kScaledMatrices;
@@ -198,6 +212,7 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
       multiply(plain, count, to);
       return {};
     case Making::kPaddedRows:
+    case Making::kDoubledRows:
     case Making::kPaddedColumns:
       pad_columns(plain, count, to);
       return {};

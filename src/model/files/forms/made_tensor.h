@@ -25,6 +25,8 @@ enum class Making : uint8_t {
   kPaddedColumns,
   kScaledColumns,  // each column times a number of its own (AWQ of ModelOpt and torchao)
   kShiftedRows,    // each row plus one row (encoders, whose texts are all of one kind)
+  // All rows, then all of them plus one row (encoders that tell texts of a pair from each other).
+  kDoubledRows,
   // All of a matrix times a number, or of each of several (the second scales of NVFP4 in GGUF
   // files, bitnet.cpp's).
   kScaledMatrices,
@@ -50,7 +52,7 @@ class MadeTensor {
   MadeTensor(const TensorView& plain, std::vector<float> columns);
 
   // kScaledMatrices: `plain` is [rows, cols] and has one factor, or [n, rows, cols] with n.
-  // kShiftedRows: `plain` is [rows, cols], and there are as many numbers as columns.
+  // kShiftedRows, kDoubledRows: `plain` is [rows, cols], and there are as many numbers as columns.
   MadeTensor(const TensorView& plain, std::vector<float> factors, Making making);
 
   // kPaddedRows or kPaddedColumns, whose groups are whole.
@@ -58,8 +60,8 @@ class MadeTensor {
 
   // Of elements: [rows, cols], or that of matrices that are scaled.
   std::vector<int64_t> shape() const;
-  // "unit rows", "ternary", "a product", "padded", "scaled columns", "shifted rows"
-  // or "scaled".
+  // "unit rows", "ternary", "a product", "padded", "scaled columns", "shifted rows",
+  // "doubled rows" or "scaled".
   const char* type_name() const;
   // Whether its matrix was quantised and its scales are no more than that.
   bool is_quantized() const { return making_ == Making::kScaledColumns; }
@@ -74,6 +76,8 @@ class MadeTensor {
   Status make_rows(int64_t first, int64_t count, float* to, std::vector<std::byte>& raw) const;
   Status read_padded_rows(int64_t first, int64_t count, float* to,
                           std::vector<std::byte>& raw) const;
+  Status read_doubled_rows(int64_t first, int64_t count, float* to,
+                           std::vector<std::byte>& raw) const;
   void pad_columns(const float* rows, int64_t num_rows, float* to) const;
   void multiply(const float* rows, int64_t num_rows, float* to) const;
 
