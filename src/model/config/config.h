@@ -91,13 +91,13 @@ struct ModelConfig {
   bool attention_bias = false;      // of q, k and v
   bool attention_out_bias = false;  // of what attention adds; as attention_bias unless said
   bool mlp_bias = false;
-  bool head_bias = false;           // of the output matrix
-  bool normed_head = false;         // its rows are divided by their lengths (Baichuan 2)
-  bool last_norm = true;            // there is one before it
-  bool rms_norms = false;           // norms are of root mean squares, whatever the architecture has
-  bool norms_sums = false;          // norms are of the residual behind a part (OPT-350m)
-  bool norms_residual = false;      // as of LayerSpec
-  bool bidirectional = false;       // rows see those behind them, so that no text is written
+  bool head_bias = false;       // of the output matrix
+  bool normed_head = false;     // its rows are divided by their lengths (Baichuan 2)
+  bool last_norm = true;        // there is one before it
+  bool rms_norms = false;       // norms are of root mean squares, whatever the architecture has
+  bool norms_sums = false;      // norms are of the residual behind a part (OPT-350m)
+  bool norms_residual = false;  // as of LayerSpec
+  bool bidirectional = false;   // rows see those behind them, so that no text is written
   // Ids so much higher stand for the same words in the second text of a pair; 0: pairs are one
   // text.
   int32_t second_text_ids = 0;
