@@ -13,6 +13,7 @@
 #include "chat/calls/parser_table.h"
 #include "engine/start/parallel_checks.h"
 #include "otlp/trace_settings.h"
+#include "serve/fields/pooler_config.h"
 
 namespace foretoken {
 namespace {
@@ -223,6 +224,10 @@ void add_answer_flags(CLI::App& app, ServeOptions& options) {
       ->group(group)
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "last", "mean", "cls"}));
+  app.add_option("--pooler-config,--override-pooler-config", options.pooler_config,
+                 "The same in vLLM's form: {\"pooling_type\": \"MEAN\", \"normalize\": true}")
+      ->group(group)
+      ->type_name("JSON");
   add_speculation_metrics_flag(app, options.metrics);
 }
 
@@ -344,6 +349,12 @@ Status ServeOptions::finish(const EngineConfig& config) {
       read_template_arguments(chat_template_kwargs, &serve.answers.template_arguments));
   FT_ASSIGN_OR_RETURN(http.api_keys, http::ApiKeys::read(api_keys, api_key_file));
   FT_ASSIGN_OR_RETURN(serve.answers.pooling, parse_pooling(pooling));
+  FT_ASSIGN_OR_RETURN(const PoolerConfig pooler,
+                      read_pooler_config(pooler_config, "--pooler-config"));
+  if (pooling == "auto") {
+    serve.answers.pooling = pooler.pooling.value_or(serve.answers.pooling);
+  }
+  serve.answers.normalize = pooler.normalize.value_or(true);
   FT_RETURN_IF_ERROR(read_traces(*this, &serve.traces));
   serve.needs_key = !http.api_keys.empty();
   serve.keep_alive = std::chrono::seconds(sse_keep_alive);

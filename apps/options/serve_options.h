@@ -24,6 +24,7 @@ struct ServeOptions {
   std::vector<std::string> served_model_names;
   std::string chat_template_kwargs;  // a JSON object
   std::string pooling = "auto";
+  std::string pooler_config;     // a JSON object, as vLLM takes it
   std::string metrics = "none";  // of speculation, for each request
   bool auto_tool_choice = true;
   bool log_requests = false;

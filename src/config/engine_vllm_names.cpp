@@ -80,8 +80,6 @@ constexpr VllmName kTable[] = {
     {"runner", kValue, "auto|generate|pooling", kRefused, kOneRoom, kCommandLine},
     {"convert", kValue, "auto|none|embed", kRefused, kOneRoom},
     {"task", kValue, "auto|generate|embed|embedding", kRefused, kOneRoom, kCommandLine},
-    {"pooler_config", kValue, "", kRefused, "use --pooling", kCommandLine},
-    {"override_pooler_config", kValue, "", kRefused, "use --pooling", kCommandLine},
     {"logprobs_mode", kValue, "raw_logprobs", kRefused,
      "log-probabilities are the model's own (raw_logprobs); leave it out"},
     {"logits_processors", kValues, "", kRefused,

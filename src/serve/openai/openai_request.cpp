@@ -288,6 +288,7 @@ void read_embedding(JsonFields& fields, const json& body, const OpenAiDefaults& 
                     OpenAiRequest* request) {
   Request shared;
   shared.pooling = defaults.pooling;
+  shared.normalize = defaults.normalize;
   request->vectors = read_vector_form(fields);
   fields.read("dimensions", &request->dimensions);
   if (fields.has("dimensions") && request->dimensions < 1) {

@@ -19,6 +19,7 @@ enum class OpenAiKind { kChat, kCompletion, kEmbedding };
 // What whoever starts a server or a batch says about its answers.
 struct AnswerSettings {
   Pooling pooling = Pooling::kLast;  // of embeddings
+  bool normalize = true;             // of embeddings: to length 1, where requests do not say
   SpeculativeParams speculative;     // of texts
   // vLLM's names, "auto": by the chat template, or "none" or empty: calls that nothing forces stay
   // text, and no reasoning is split off.

@@ -47,7 +47,7 @@ void read_lengths(JsonFields& fields, ScoreRequest* request) {
 
 // Reads what embeddings know beside the texts, and makes the request for all of them.
 Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* request) {
-  json body = {{"input", request->first}};
+  json body = {{"input", request->first}, {"normalize", true}};
   for (const std::string& text : request->second) body["input"].push_back(text);
   for (const char* name : {"model", "truncate_prompt_tokens", "truncation_side", "priority",
                            "cache_salt", "user", "request_id", "add_special_tokens"}) {
