@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
+#include "model/files/containers/json_file.h"
+#include "support/folders.h"
 
 namespace foretoken::test {
 namespace {
@@ -45,6 +51,45 @@ TEST(Dspark, UnsureDraftsAreNotProposed) {
   // The dialled confidences are random.
   EXPECT_GT(proposed, 0);
   EXPECT_LT(proposed, 6 * steps * 3 / 4);
+}
+
+// Drafts end before the first that the published confidence head is less sure of.
+TEST(Dspark, DraftsEndWhereTheReferenceIsUnsure) {
+  if (test_device() == nullptr) GTEST_SKIP() << "no device";
+  const std::string folder = std::string(foretoken::kSourceFolder) + "/tests/golden/";
+  const nlohmann::json file = read_json_file(folder + "block_heads/golden.json").value();
+  const auto ids = file.at("ids").get<std::vector<int32_t>>();
+  const auto first = file.at("first").get<int32_t>();
+  const nlohmann::json& head = file.at("heads").back();
+  ASSERT_EQ("dspark", head.at("name"));
+  const auto drafts = head.at("drafts").get<std::vector<std::vector<int32_t>>>();
+  const auto sure = head.at("confidences").get<std::vector<std::vector<double>>>();
+  ASSERT_EQ(sure.size(), drafts.size());
+  for (const double threshold : {0.5, 0.7, 0.75}) {
+    SpeculativeConfig config;
+    config.method = "dspark";
+    config.model = folder + "block_heads/dspark";
+    config.method_fields["confidence_threshold"] = threshold;
+    DraftRig rig(folder + file.at("target").get<std::string>(), {config}, {}, "float32");
+    const double least = std::log(threshold / (1 - threshold));
+    int cut = 0;
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      const int32_t prefix = first + static_cast<int32_t>(i);
+      rig.start(0, {ids.begin(), ids.begin() + prefix - 1});
+      rig.forced[0] = {ids[static_cast<size_t>(prefix - 1)]};
+      const RigOutput output =
+          rig.step({.slot = 0, .num_tokens = prefix - 1, .num_draft_tokens = 5, .draft_rows = 128});
+      const auto unsure =
+          std::find_if(sure[i].begin(), sure[i].end(), [&](double one) { return one < least; });
+      const std::vector<int32_t> wanted(drafts[i].begin(),
+                                        drafts[i].begin() + (unsure - sure[i].begin()));
+      EXPECT_EQ(output.proposed, wanted) << threshold << " behind " << prefix;
+      cut += wanted.size() < drafts[i].size() ? 1 : 0;
+      rig.release(0);
+    }
+    EXPECT_GT(cut, 5) << threshold;
+    EXPECT_LT(cut, 64) << threshold;
+  }
 }
 
 TEST(Dspark, Fields) {

@@ -149,6 +149,14 @@ class BlockHead:
             gaps.append((best.values[0] - best.values[1]).item())
         return drafts, min(gaps)
 
+    def confidences(self, ids, drafts):
+        """How sure the head is of each draft, before the sigmoid: of its row and what the draft before is embedded as."""
+        rows = self.run([ids[-1]] + [MASK] * (len(drafts) - 1), len(ids) - 1)
+        before = self.weights["markov_head.markov_w1.weight"][[ids[-1], *drafts[:-1]]]
+        features = torch.cat([rows, before], -1)
+        sure = features @ self.weights["confidence_head.proj.weight"][0] + self.weights["confidence_head.proj.bias"]
+        return [round(value, 5) for value in sure.tolist()]
+
 
 def published_drafts(code, config, weights, target, ids, num_draft_tokens):
     """The same by the module of the published code."""
@@ -190,7 +198,8 @@ def generate(name, ids, target, generator, published):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
-    return {"name": name, "drafts": [drafts for drafts, _ in cases], "gap": gap}
+    sure = {"confidences": [head.confidences(ids[:length], drafts) for length, (drafts, _) in zip(lengths, cases)]}
+    return {"name": name, "drafts": [drafts for drafts, _ in cases], "gap": gap, **(sure if markov else {})}
 
 
 def main():

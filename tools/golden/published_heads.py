@@ -169,6 +169,15 @@ class Dspark:
         return self.model.sample_draft_tokens(self.model.compute_logits(rows), first_prev_token_ids=block[:, 0],
                                               hidden_states=rows)[0][0].tolist()
 
+    def confidences(self, ids, drafts):
+        taps = torch.cat([self.target[f"tap{tap + 1}"] for tap in self.taps], -1)[None, :len(ids) - 1]
+        block = torch.tensor([[ids[-1]] + [self.model.mask_token_id] * (len(drafts) - 1)])
+        rows = self.model._forward_backbone(position_ids=torch.arange(len(ids) - 1 + len(drafts))[None],
+                                            noise_embedding=self.model.embed_tokens(block), target_hidden_states=taps,
+                                            is_causal=False)
+        before = torch.tensor([[ids[-1], *drafts[:-1]]])
+        return self.model.predict_confidence_step(rows, before)[0].tolist()
+
 
 class Eagle:
     """SafeAILab's EAGLE head, greedily as a chain."""
@@ -235,6 +244,15 @@ HEADS = {"block_heads": {"dflash": Dflash, "dspark": Dspark},
          "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle}}
 
 
+def same_confidences(model, golden, head):
+    """Whether the published code is as sure of each draft."""
+    with torch.no_grad():
+        found = [model.confidences(golden["ids"][:golden["first"] + i], drafts) for i, drafts in enumerate(head["drafts"])]
+    worst = max(abs(a - b) for mine, other in zip(head["confidences"], found) for a, b in zip(mine, other))
+    print(f"{head['name']}: confidences differ by {worst:.1e} at most", flush=True)
+    return worst < 1e-3
+
+
 def compare(sources, room):
     """How many prefixes of each head have the published code's drafts."""
     golden = json.loads((GOLDEN / room / "golden.json").read_text())
@@ -250,6 +268,8 @@ def compare(sources, room):
                     for i, drafts in enumerate(head["drafts"])]
         print(f"{room}/{head['name']}: {sum(same)} of {len(same)} as published", flush=True)
         right = right and all(same)
+        if "confidences" in head:
+            right = right and same_confidences(model, golden, head)
     return right
 
 
