@@ -148,6 +148,10 @@ TEST_F(GrammarTest, JudgesTextsOfEveryForm) {
   EXPECT_FALSE(accepts(object, "[1]"));
   EXPECT_TRUE(accepts(regex("[0-9]{3}-[a-f]+"), "123-abc"));
   EXPECT_FALSE(accepts(regex("[0-9]{3}-[a-f]+"), "123-"));
+  // As Python and JavaScript write them.
+  EXPECT_TRUE(accepts(regex(R"({"[\w-.]+": [^[\]]{,3}}\Z)"), R"({"a-b.c": 12})"));
+  EXPECT_FALSE(accepts(regex(R"({"[\w-.]+": [^[\]]{,3}}\Z)"), R"({"a-b.c": [1]})"));
+  EXPECT_TRUE(accepts(regex(R"(\<[!-/:-@[-`]+\cA\0)"), std::string("<[@]\x01\0", 6)));
   StructuredOutputs choice;
   choice.choice = {"yes", "no (really)", "[a]"};
   for (const std::string& text : choice.choice) EXPECT_TRUE(accepts(choice, text)) << text;
@@ -183,6 +187,15 @@ number ::= [1-9] [0-9]{0,2} | "\x30" | [^\x00-\u00ff]
   EXPECT_NE(fault_of("root ::= <[0]>").find("ends an output"), std::string::npos);
   EXPECT_NE(fault_of("root ::= <[99999999]>").find("no token of this model"), std::string::npos);
   EXPECT_NE(fault_of("root ::= " + std::string(5000, '(')).find("deeply"), std::string::npos);
+}
+
+// As llama.cpp and XGrammar have it; a line break goes on within parentheses alone.
+TEST_F(GrammarTest, BlanksBesideRepetitionsOfGbnf) {
+  const StructuredOutputs spaced =
+      grammar("root ::= pair { 2 , 3 } \"!\" ?\npair ::= ( [a-c] + # letters\n  \"-\" {2} )\n");
+  for (const char* text : {"ab--c--", "a--b--c--!"}) EXPECT_TRUE(accepts(spaced, text)) << text;
+  for (const char* text : {"a--", "a-b--", "a--b--!!"}) EXPECT_FALSE(accepts(spaced, text)) << text;
+  EXPECT_NE(fault_of("root ::= \"a\"\n{2}").find("rule"), std::string::npos);
 }
 
 // A text had as many readings as it has cuts: to go through all of them would have no end.
@@ -267,6 +280,10 @@ TEST_F(GrammarTest, FormsBeginBehindReasoning) {
   EXPECT_FALSE(accepts(digits, "Let me think.</think>\n\n42"));
   EXPECT_FALSE(accepts(digits, "42"));
   EXPECT_FALSE(accepts(digits, "</think>four"));
+  // As Python and JavaScript write them.
+  EXPECT_TRUE(accepts(regex(R"({"[\w-.]+": [^[\]]{,3}}\Z)"), R"({"a-b.c": 12})"));
+  EXPECT_FALSE(accepts(regex(R"({"[\w-.]+": [^[\]]{,3}}\Z)"), R"({"a-b.c": [1]})"));
+  EXPECT_TRUE(accepts(regex(R"(\<[!-/:-@[-`]+\cA\0)"), std::string("<[@]\x01\0", 6)));
   StructuredOutputs choice;
   choice.choice = {"yes", "no"};
   EXPECT_TRUE(accepts(behind(choice, true), "Hm.</think>\n\nno"));

@@ -1,6 +1,7 @@
 //! What a request says about its output, as a grammar of llguidance.
 
 use super::calls;
+use super::dialect;
 use super::either;
 use super::gbnf;
 use super::lark;
@@ -59,7 +60,7 @@ fn grammar_of(
         Kind::JsonSchema => {
             TopLevelGrammar::from_json_schema(schema::prepared(schema::parse(text)?, options)?)
         }
-        Kind::Regex => TopLevelGrammar::from_regex(text),
+        Kind::Regex => TopLevelGrammar::from_regex(&dialect::plain(text)),
         Kind::Choice => TopLevelGrammar::from_regex(&choice_regex(text)?),
         Kind::Grammar if gbnf::is_gbnf(text) => {
             TopLevelGrammar::from_lark(gbnf::to_lark(text, env)?)

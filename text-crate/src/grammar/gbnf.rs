@@ -241,16 +241,22 @@ impl<'a> Reader<'a> {
         Ok(out + "]/")
     }
 
-    fn number(&mut self) -> Option<u32> {
+    /// With the blanks around it.
+    fn number(&mut self, nested: bool) -> Option<u32> {
+        self.skip(nested);
         let begin = self.at;
         while self.peek().is_some_and(|c| c.is_ascii_digit()) {
             self.at += 1;
         }
-        std::str::from_utf8(&self.text[begin..self.at]).ok()?.parse().ok()
+        let end = self.at;
+        self.skip(nested);
+        std::str::from_utf8(&self.text[begin..end]).ok()?.parse().ok()
     }
 
-    /// How often the item before may stand there: from so many times to so many, or any number.
-    fn repetition(&mut self) -> Outcome<Option<(u32, Option<u32>)>> {
+    /// How often the item before may stand there: from so many times to so many, or any number. Blanks
+    /// may stand before it and within it; where there is none, what was skipped is before the next item.
+    fn repetition(&mut self, nested: bool) -> Outcome<Option<(u32, Option<u32>)>> {
+        self.skip(nested);
         match self.peek() {
             Some(c @ (b'*' | b'+' | b'?')) => {
                 self.at += 1;
@@ -258,10 +264,10 @@ impl<'a> Reader<'a> {
             }
             Some(b'{') => {
                 self.at += 1;
-                let least = self.number();
+                let least = self.number(nested);
                 let has_comma = self.peek() == Some(b',');
                 self.at += usize::from(has_comma);
-                let most = if has_comma { self.number() } else { least };
+                let most = if has_comma { self.number(nested) } else { least };
                 if self.peek() != Some(b'}') || (least.is_none() && most.is_none()) {
                     return self.fail("a repetition is not {m}, {m,}, {,n} or {m,n}");
                 }
@@ -308,7 +314,7 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
             let item = self.item()?;
-            out.push(match self.repetition()? {
+            out.push(match self.repetition(nested)? {
                 Some((least, most)) => item.repeat(least, most),
                 None => item,
             });

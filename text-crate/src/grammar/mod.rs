@@ -3,6 +3,7 @@
 mod calls;
 mod compile;
 mod deep;
+mod dialect;
 mod either;
 mod ffi;
 mod gbnf;
