@@ -10,6 +10,15 @@ use std::collections::BTreeSet;
 /// open, since each would forbid what the others name, and so do those that ask for more than they
 /// name.
 pub fn close_objects(schema: &mut Value) {
+    each_alone(schema, &mut |fields| {
+        if names_all(fields) {
+            fields.insert("additionalProperties".into(), false.into());
+        }
+    });
+}
+
+/// Calls `change` with every schema that alone describes its values, inner ones first.
+pub fn each_alone(schema: &mut Value, change: &mut impl FnMut(&mut Fields)) {
     let mut shared = BTreeSet::new();
     find_shared(schema, false, &mut shared);
     // What a shared definition refers to is shared, too.
@@ -22,7 +31,7 @@ pub fn close_objects(schema: &mut Value) {
         fresh.extend(found.difference(&shared).cloned());
         shared.extend(found);
     }
-    close(schema, false, &shared);
+    visit(schema, false, &shared, change);
 }
 
 fn is_combined(fields: &Fields) -> bool {
@@ -53,7 +62,12 @@ fn find_shared(schema: &Value, within: bool, shared: &mut BTreeSet<String>) {
     }
 }
 
-fn close(schema: &mut Value, within: bool, shared: &BTreeSet<String>) {
+fn visit(
+    schema: &mut Value,
+    within: bool,
+    shared: &BTreeSet<String>,
+    change: &mut impl FnMut(&mut Fields),
+) {
     let Some(fields) = schema.as_object() else {
         return;
     };
@@ -61,12 +75,11 @@ fn close(schema: &mut Value, within: bool, shared: &BTreeSet<String>) {
     for step in walk::steps(fields) {
         let is_shared = matches!(&step, Step::Name(keyword, name) if keyword == "$defs" && shared.contains(name));
         if let Some(inner) = walk::at_mut(schema, &step) {
-            close(inner, is_shared || combined && is_part(&step), shared);
+            visit(inner, is_shared || combined && is_part(&step), shared, change);
         }
     }
-    let fields = schema.as_object_mut().expect("as above");
-    if !combined && names_all(fields) {
-        fields.insert("additionalProperties".into(), false.into());
+    if !combined {
+        change(schema.as_object_mut().expect("as above"));
     }
 }
 

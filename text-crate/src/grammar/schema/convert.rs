@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use super::notes::{Notes, Place};
 use super::refs::{id_of, is_old, Refs, Target};
-use super::{arrays, disjoint, negation, objects, probe, values};
+use super::{arrays, counted, disjoint, negation, objects, probe, values};
 use crate::ffi::Outcome;
 use serde_json::{json, Map, Value};
 use std::collections::{HashMap, VecDeque};
@@ -133,6 +133,7 @@ pub fn convert<'a>(root: &'a Value, budget: &'a Budget) -> Outcome<Converted> {
         }
     }
     budget.check()?;
+    counted::settle(&mut schema, &mut converter.notes, budget);
     disjoint::settle(&mut schema, &mut converter.notes, budget);
     Ok(Converted {
         schema,
@@ -192,6 +193,7 @@ impl<'a> Converter<'a> {
             self.keyword(fields, keyword, &fields[*keyword], &place, &mut out);
         }
         values::formats_of_strings(self, fields, &place, &mut out);
+        counted::note(&place, &mut out);
         Value::Object(out)
     }
 

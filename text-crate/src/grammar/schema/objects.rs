@@ -51,7 +51,7 @@ fn map<'a>(to: &mut Converter<'a>, name: &str, value: &'a Value, at: &Place) -> 
 }
 
 /// Of which a schema is made: what a copy of it costs.
-fn num_values(schema: &Value) -> usize {
+pub fn num_values(schema: &Value) -> usize {
     1 + match schema {
         Value::Array(items) => items.iter().map(num_values).sum(),
         Value::Object(map) => map.values().map(num_values).sum(),

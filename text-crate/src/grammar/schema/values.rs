@@ -1,8 +1,9 @@
 //! Types, literals, numbers and strings.
 
-use super::convert::{types_of, Converter, Fields, TYPES};
+use super::convert::{and_all, types_of, Converter, Fields, TYPES};
 use super::notes::Place;
-use super::probe;
+use super::{decimals, exact, formats, probe};
+use crate::grammar::dialect;
 use serde_json::{json, Value};
 
 /// "type", also in capitals, and OpenAPI's "nullable".
@@ -43,9 +44,18 @@ pub fn literals(to: &mut Converter, keyword: &str, value: &Value, at: &Place, ou
         .as_array()
         .is_some_and(|all| keyword == "enum" && all.is_empty())
     {
-        return super::convert::and_all(out, vec![json!(false)]);
+        return and_all(out, vec![json!(false)]);
     }
-    out.insert(keyword.into(), value.clone());
+    if !exact::is_inexact(value) {
+        out.insert(keyword.into(), value.clone());
+        return;
+    }
+    to.notes.add(at, keyword, "the last digits of numbers that a double does not hold are free");
+    let options: Vec<Value> = match value {
+        Value::Array(all) if keyword == "enum" => all.iter().map(exact::nearest).collect(),
+        one => vec![exact::nearest(one)],
+    };
+    and_all(out, vec![json!({ "anyOf": options })]);
 }
 
 pub fn count(to: &mut Converter, keyword: &str, value: &Value, at: &Place, out: &mut Fields) {
@@ -150,6 +160,9 @@ pub fn number(
     }
     let alone = json!({ "type": "number", keyword: value });
     match to.fault(&alone) {
+        None if keyword != "multipleOf" && types_of(out).contains(&"number") => {
+            decimals::bound(keyword, value, out)
+        }
         None => {
             out.insert(keyword.into(), value.clone());
         }
@@ -158,6 +171,10 @@ pub fn number(
 }
 
 pub fn pattern(to: &mut Converter, value: &Value, at: &Place, out: &mut Fields) {
+    let value = match value.as_str() {
+        Some(regex) => &json!(dialect::plain(regex)),
+        None => value,
+    };
     match to.fault(&json!({ "type": "string", "pattern": value })) {
         Some(fault) if !probe::is_unsatisfiable(&fault) => to.notes.add(at, "pattern", &fault),
         _ => {
@@ -173,6 +190,13 @@ pub fn formats_of_strings(to: &mut Converter, fields: &Fields, at: &Place, out: 
     };
     if !types_of(out).contains(&"string") {
         return;
+    }
+    if let Some(regex) = format.as_str().and_then(formats::regex_of) {
+        let alone = !out.contains_key("pattern");
+        return match alone {
+            true => drop(out.insert("pattern".into(), json!(regex))),
+            false => and_all(out, vec![json!({ "pattern": regex })]),
+        };
     }
     match to.fault(&json!({ "type": "string", "format": format })) {
         None => {
