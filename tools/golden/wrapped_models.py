@@ -4,14 +4,17 @@ VISION = {"hidden_size": 16, "intermediate_size": 16, "patch_size": 4, "spatial_
           "temporal_patch_size": 1}
 
 
+# Where a class ties the output matrix to the embedding unless its own part says otherwise.
+APART = {"tie_word_embeddings": False}
+
+
 def models(inner, around):
     """As MODELS of families.py, by its functions."""
     sections = {"rope_theta": 10000.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1]}
     return {
         "internvl_chat": {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat",
                           "torch_dtype": "bfloat16", "tie_word_embeddings": False,
-                          "llm_config": inner("qwen3", architectures=["Qwen3ForCausalLM"],
-                                              head_dim=16, attention_bias=False,
+                          "llm_config": inner("qwen3", head_dim=16, attention_bias=False,
                                               use_sliding_window=False)},
         "glm_ocr": around("GlmOcrForConditionalGeneration", "glm_ocr",
                           inner("glm_ocr_text", head_dim=16, hidden_size=64,
@@ -23,7 +26,7 @@ def models(inner, around):
                                    rope_scaling={"type": "xdrope", "alpha": 50.0, "factor": 1.0,
                                                  "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
                                                  "mscale_all_dim": 1.0,
-                                                 "xdrope_section": [2, 2, 2, 2]}),
+                                                 "xdrope_section": [2, 2, 2, 2]}) | APART,
                              vision_config={**VISION, "num_hidden_layers": 1,
                                             "num_attention_heads": 2, "out_hidden_size": 32,
                                             "text_hidden_size": 32, "max_image_size": 32}),
