@@ -35,6 +35,10 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   if (const std::string instead = what_was_fetched(content); !instead.empty()) {
     return invalid_argument(file.string() + ": " + instead);
   }
+  if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF")) {
+    return invalid_argument(file.string() +
+                            ": it is UTF-16 text, as PowerShell's > writes it; write it as UTF-8");
+  }
   return content;
 }
 

@@ -12,7 +12,7 @@ namespace foretoken {
 std::string what_was_fetched(std::string_view front);
 
 // The whole content of a file. kNotFound when it is missing or unreadable, InvalidArgument for what
-// was fetched in its place; the message names it.
+// was fetched in its place and for UTF-16; the message names it.
 Result<std::string> read_text_file(const std::filesystem::path& file);
 
 }  // namespace foretoken

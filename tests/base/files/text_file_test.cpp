@@ -48,5 +48,14 @@ TEST(TextFile, WhatWasFetchedInstead) {
   }
 }
 
+TEST(TextFile, Utf16IsTold) {
+  const test::ScratchFolder folder;
+  for (const char* content : {"\xFF\xFE{", "\xFE\xFF{"}) {
+    const auto text = read_text_file(folder.write("config.json", content));
+    ASSERT_FALSE(text.ok());
+    EXPECT_NE(text.status().message().find("config.json: it is UTF-16"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace foretoken
