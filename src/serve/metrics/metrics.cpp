@@ -13,6 +13,7 @@
 
 #include "serve/metrics/metric_bounds.h"
 #include "serve/metrics/metric_buckets.h"
+#include "serve/metrics/metric_order.h"
 #include "serve/metrics/older_names.h"
 #include "serve/metrics/process_metrics.h"
 #include "serve/metrics/span_metrics.h"
@@ -411,6 +412,7 @@ std::string ServeMetrics::text(const EngineStats& stats,
     all.push_back(adapter_family(max_loras_, running, waiting));
   }
   if (spans) all.push_back(span_family(*spans));
+  order_metrics(&all);
   std::ostringstream page;
   prometheus::TextSerializer().Serialize(page, all);
   return with_float_bounds(page.str());
