@@ -71,7 +71,7 @@ Status WholeEnds::check(const WholeMatrix& whole, const WholeEnd& end) const {
                        ": its vocabulary was enlarged; start with --lora-modules-to-save, "
                        "--lora-extra-vocab-size " +
                        std::to_string(whole.rows - own) +
-                       " and the adapter's folder as --tokenizer");
+                       " and the adapter's tokenizer.json in the model's folder");
   }
   if (!end.is_table && whole.rows < end.of_file && !limits_.takes_fewer_ids) {
     return unsupported(what + but +
