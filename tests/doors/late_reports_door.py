@@ -311,7 +311,6 @@ class Addresses(door.DoorCase):
         for path, word in (("/v1/audio/transcriptions", "only texts"), ("/v1/batches", "run-batch"),
                            ("/v1/images/generations", "only texts"), ("/classify", "/v1/score"),
                            ("/v1/moderations", "choice"),
-                           ("/v1/chat/completions/render", "/apply-template"),
                            ("/embed", "/v1/embeddings"), ("/v2/models/x/infer", "/v1"),
                            ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
                            ("/openai/deployments/gpt-4o/images/generations?api-version=1", "/v1"),

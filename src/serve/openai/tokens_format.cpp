@@ -44,7 +44,8 @@ Result<ordered_json> completion_of_tokens(const ordered_json& body) {
   completion.erase("detokenize");
   if (completion.value("max_tokens", ordered_json()).is_null()) completion["max_tokens"] = -1;
   for (const auto& [name, value] : body.items()) {
-    if (name != "token_ids" && name != "sampling_params") completion[name] = value;
+    const bool own = name == "token_ids" || name == "sampling_params";
+    if (!own && !value.is_null()) completion[name] = value;
   }
   completion["prompt"] = ids;
   return completion;

@@ -16,4 +16,9 @@ Status handle_response_input_tokens(ServeContext& context,
                                     const std::shared_ptr<http::Exchange>& exchange,
                                     const Body& body);
 
+// POST /v1/chat/completions/render and /v1/completions/render of vLLM: what the body asks for as a
+// body of /inference/v1/generate, of a completion a list with one for each prompt.
+Status handle_render(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                     OpenAiKind kind, const Body& body);
+
 }  // namespace foretoken

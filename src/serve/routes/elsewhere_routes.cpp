@@ -26,9 +26,6 @@ constexpr const char* kNoThreads =
 constexpr const char* kNoStoredChats =
     "chats are not kept here; /v1/responses keeps what it answers, and /v1/conversations what was "
     "said";
-constexpr const char* kRendersElsewhere =
-    "use /apply-template, or /tokenize with 'messages', which tells the ids";
-
 constexpr const char* kNotGemini =
     "Google's own form is not spoken here; take a client for OpenAI's API, with this server's "
     "address and /v1";
@@ -77,8 +74,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/classify", kNoClasses},
     {"POST", "/v1/classify", kNoClasses},
     {"GET", "/v1/chat/completions", kNoStoredChats},
-    {"POST", "/v1/chat/completions/render", kRendersElsewhere},
-    {"POST", "/v1/completions/render", kRendersElsewhere},
     {"POST", "/start_profile", "start the server with --profile FILE"},
     {"POST", "/stop_profile", "start the server with --profile FILE"},
     {"POST", "/embed", "use /v1/embeddings with 'input'"},

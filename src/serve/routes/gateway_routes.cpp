@@ -9,6 +9,7 @@
 #include "serve/openai/cohere_embed.h"
 #include "serve/openai/fim_format.h"
 #include "serve/openai/tokens_format.h"
+#include "serve/routes/count_handlers.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/score_handlers.h"
@@ -173,6 +174,13 @@ Status handle_fim(ServeContext& context, const ExchangePtr& exchange, Body body)
   return {};
 }
 
+Route render_route(ServeContext& context, const char* pattern, OpenAiKind kind) {
+  return body_route(context, pattern,
+                    [kind](ServeContext& all, const ExchangePtr& exchange, const Body& body) {
+                      return handle_render(all, exchange, kind, body);
+                    });
+}
+
 // vLLM's: ids in, ids out.
 Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const Body& body) {
   FT_ASSIGN_OR_RETURN(const Body completion, completion_of_tokens(body));
@@ -193,9 +201,12 @@ Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const B
 }  // namespace
 
 std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route>& routes) {
-  std::vector<Route> others = {body_route(context, "/v2/embed", handle_cohere_embed),
-                               body_route(context, "/v1/fim/completions", handle_fim),
-                               body_route(context, "/inference/v1/generate", handle_tokens)};
+  std::vector<Route> others = {
+      body_route(context, "/v2/embed", handle_cohere_embed),
+      body_route(context, "/v1/fim/completions", handle_fim),
+      body_route(context, "/inference/v1/generate", handle_tokens),
+      render_route(context, "/v1/chat/completions/render", OpenAiKind::kChat),
+      render_route(context, "/v1/completions/render", OpenAiKind::kCompletion)};
   add_azure_routes(context, routes, &others);
   add_kserve_routes(context, &others);
   add_load_routes(context, &others);

@@ -31,7 +31,7 @@ json event(const std::string& text) { return json::parse(text.substr(text.find('
 TEST(CompletionOfTokens, HasTheIdsAndTheParameters) {
   const auto made = completion_of_tokens(json::parse(
       R"({"token_ids": [1, 2], "sampling_params": {"temperature": 0, "detokenize": false},
-          "model": "m", "stream": true})"));
+          "model": "m", "features": null, "stream": true})"));
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(json::parse(R"({"temperature": 0, "max_tokens": -1, "model": "m", "stream": true,
                             "prompt": [1, 2]})"),
