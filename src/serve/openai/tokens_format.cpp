@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-int num_choices_of(const OpenAiRequest& request) {
+int choices_of_tokens(const OpenAiRequest& request) {
   return std::max(request.requests.front().sampling.n, 1);
 }
 
@@ -54,7 +54,7 @@ Result<ordered_json> completion_of_tokens(const ordered_json& body) {
 TokensFormat::TokensFormat(OpenAiRequest request, std::string id)
     : request_(std::move(request)),
       id_(std::move(id)),
-      usage_(std::vector<int>{num_choices_of(request_)}) {}
+      usage_(std::vector<int>{choices_of_tokens(request_)}) {}
 
 ordered_json TokensFormat::choice(const RequestOutput& output) const {
   const bool wanted = request_.requests.front().sampling.logprobs.has_value();

@@ -7,7 +7,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-OpenAiRequest tokens(std::optional<int> logprobs = {}) {
+OpenAiRequest tokens_request(std::optional<int> logprobs = {}) {
   OpenAiRequest request;
   request.kind = OpenAiKind::kCompletion;
   request.requests.resize(1);
@@ -15,7 +15,7 @@ OpenAiRequest tokens(std::optional<int> logprobs = {}) {
   return request;
 }
 
-ChoiceOutput piece(std::vector<int32_t> ids, bool last) {
+ChoiceOutput step_of(std::vector<int32_t> ids, bool last) {
   ChoiceOutput news;
   for (const int32_t id : ids) news.output.logprobs.push_back({{id, -1.0f, 1, "x"}, {}});
   news.output.token_ids = std::move(ids);
@@ -26,7 +26,7 @@ ChoiceOutput piece(std::vector<int32_t> ids, bool last) {
   return news;
 }
 
-json event(const std::string& text) { return json::parse(text.substr(text.find('{'))); }
+json sent_tokens(const std::string& text) { return json::parse(text.substr(text.find('{'))); }
 
 TEST(CompletionOfTokens, HasTheIdsAndTheParameters) {
   const auto made = completion_of_tokens(json::parse(
@@ -55,8 +55,8 @@ TEST(CompletionOfTokens, WantsIdsAndParameters) {
 
 TEST(TokensFormat, AWholeAnswerHasIds) {
   OutputSum sum;
-  sum.add(piece({5, 6}, true).output);
-  TokensFormat format(tokens(0), "r");
+  sum.add(step_of({5, 6}, true).output);
+  TokensFormat format(tokens_request(0), "r");
   const json body = json::parse(format.whole({&sum}));
   EXPECT_EQ(body["request_id"], "r");
   const json& choice = body["choices"][0];
@@ -69,14 +69,14 @@ TEST(TokensFormat, AWholeAnswerHasIds) {
 }
 
 TEST(TokensFormat, AStreamHasTheIdsThatCame) {
-  OpenAiRequest request = tokens();
+  OpenAiRequest request = tokens_request();
   request.include_usage = true;
   TokensFormat format(request, "r");
-  const json first = event(format.events(0, piece({5, 6}, false)));
+  const json first = sent_tokens(format.events(0, step_of({5, 6}, false)));
   EXPECT_EQ(first["choices"][0]["token_ids"], (json{5, 6}));
   EXPECT_TRUE(first["choices"][0]["logprobs"].is_null());
   EXPECT_TRUE(first["choices"][0]["finish_reason"].is_null());
-  const json last = event(format.events(0, piece({7}, true)));
+  const json last = sent_tokens(format.events(0, step_of({7}, true)));
   EXPECT_EQ(last["choices"][0]["finish_reason"], "length");
   const std::string end = format.last_events();
   EXPECT_NE(end.find("\"completion_tokens\":3"), std::string::npos) << end;
@@ -84,7 +84,7 @@ TEST(TokensFormat, AStreamHasTheIdsThatCame) {
 }
 
 TEST(TokensFormat, ErrorsHaveOpenAisForm) {
-  TokensFormat format(tokens(), "r");
+  TokensFormat format(tokens_request(), "r");
   EXPECT_EQ(json::parse(format.error(invalid_argument("'x' is wrong")))["error"]["param"], "x");
   EXPECT_NE(format.error_events(internal_error("broken")).find("[DONE]"), std::string::npos);
 }
