@@ -14,7 +14,7 @@ set(slow
   "ContextParallel\\..*/(Deepseek|Gemma3|GptOss|Llama_TP4)" "TrainedContexts"
   "KvOffloadOf.*Sampled" "KvOffloadOf.*/(ngram|suffix|draft_model|eagle|mtp|medusa|mlp_speculator|gemma4_assistant|dflash|dspark|pard|p_eagle)Greedy"
   "BundledMixture" "BundledExperts" "ForManyRequests"
-  "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|GptOss_TP2EP|Gemma3_TP2)$")
+  "DualBatch\\..*/(Llama_TP2|Llama_TP2DCP2|DeepseekV3_TP2EP|Llama_DP2|DeepseekV3_TP2EPDCP2|DeepseekV3_TP2DP2EP|DeepseekV3_DP4EP|DeepseekV3_TP4DCP4|GptOss_TP2EP|Gemma3_TP2)$")
 set(slow_tsan "Allocation\\." "HostImages\\..*/(gemma|mistral|cohere2|olmo3|llama4|deci|qwen3_5|mamba2|nemotron_h|lfm2)"
   "ContextStates.*/(qwen3_next|qwen3_5|lfm2|olmo_hybrid|nemotron_h)$" "ContextSight.*TP4" "DualBatchTrained" "DualBatch\\..*/DeepseekV3_DP2EP$" "DrafterEdges.*/(ngram|eagle|mtp|dflash|dspark|pard|p_eagle|mlp_speculator|gemma4_assistant)$"
   "GraphModes.*/(pard|p_eagle|mlp_speculator|gemma4_assistant|suffix)$" "DrafterIdentity.*/(eagle|mtp|ngram|dflash|pard|p_eagle|mlp_speculator|gemma4_assistant)Greedy$"

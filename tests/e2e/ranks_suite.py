@@ -105,14 +105,17 @@ class Suite:
         command += ["--max-tokens", "24", "--jsonl", self.requests, *drafters(tp_of(flags))]
         return command + list(flags)
 
-    def text_of(self, command, drafted=True, methods=METHODS, environment=None):
-        """What it generates, by request; drafted: each drafter must have had drafts accepted."""
+    @staticmethod
+    def outputs_of(command, environment=None):
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
         expect(done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def text_of(self, command, drafted=True, methods=METHODS, environment=None):
+        """What it generates, by request; drafted: each drafter must have had drafts accepted."""
         texts = {}
         accepted = dict.fromkeys(["none", *methods], 0)
-        for line in done.stdout.splitlines():
-            output = json.loads(line)
+        for output in self.outputs_of(command, environment):
             method, prompt = output["request_id"].split(" ", 1)
             texts[method, prompt] = (output["text"], output["token_ids"], output["finish_reason"])
             accepted[method] += output["usage"]["accepted_tokens"]
@@ -257,7 +260,27 @@ class Suite:
                 for host, run in enumerate(runs):
                     self.compare([*layout, "-ep", "--nnodes", "2", "--node-rank", str(host)], run.result(), reference)
         if not self.lacks_gpus(["-dp", "2"]):
+            self.hosts_that_end_apart(command, reference)
             self.servers_of_two_hosts()
+
+    def hosts_that_end_apart(self, command, reference):
+        """A host whose one request is over runs the steps of the other's, whichever of them it is."""
+        one = os.path.join(self.folder.name, "one.jsonl")
+        with open(command[-1], encoding="utf-8") as requests, open(one, "w", encoding="utf-8") as file:
+            file.write(requests.readline())
+        layout = ["-dp", "2", "-ep"]
+        for short in (0, 1):
+            commands = [[*command, *own] for own in two_hosts_flags(layout)]
+            commands[short][len(command) - 1] = one
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                runs = [
+                    pool.submit(self.outputs_of, own, gpus_of_host(layout, host)) for host, own in enumerate(commands)
+                ]
+                outputs = [run.result() for run in runs]
+            expect(len(outputs[short]) == 1 and len(outputs[1 - short]) == len(reference), f"{outputs}")
+            for output in outputs[0] + outputs[1]:
+                expect(output["token_ids"] == reference[tuple(output["request_id"].split(" ", 1))][1], f"{output}")
+        print("  two hosts, one of which has one request: the text of one rank", flush=True)
 
     def servers_of_two_hosts(self):
         """Requests to both at random; then one of them is killed under load."""

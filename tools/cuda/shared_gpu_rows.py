@@ -99,7 +99,8 @@ class Rows:
             (self.out / f"{what}.{rank}.log".replace(" ", "-")).write_text(err, encoding="utf-8")
         bad = [(rank, err.strip()[-300:]) for rank, (code, _, err) in enumerate(results) if code != 0]
         if bad:
-            raise RuntimeError(f"{what}: rank {bad[0][0]}: {bad[0][1]}")
+            # Of every rank, as the one that failed first need not be the first of them.
+            raise RuntimeError(f"{what}: " + "; ".join(f"rank {rank}: {said}" for rank, said in bad))
         texts = {}
         for line in results[0][1].splitlines():
             output = json.loads(line)

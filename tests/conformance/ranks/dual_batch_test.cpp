@@ -34,6 +34,8 @@ std::vector<LaneCase> lane_cases() {
           {"Llama_DP2", {}, {.dp = 2}},
           {"DeepseekV3_TP2EPDCP2", mixture, {.tp = 2, .ep = true, .dcp = 2}},
           {"DeepseekV3_TP2DP2EP", mixture, {.tp = 2, .dp = 2, .ep = true}},
+          {"DeepseekV3_DP4EP", mixture, {.dp = 4, .ep = true}},
+          {"DeepseekV3_TP4DCP4", mixture, {.tp = 4, .dcp = 4}},
           {"GptOss_TP2EP", {.architecture = "GptOssForCausalLM"}, {.tp = 2, .ep = true}},
           {"Gemma3_TP2", {.architecture = "Gemma3ForCausalLM"}, {.tp = 2}}};
 }
@@ -66,6 +68,10 @@ class DualBatch : public testing::TestWithParam<LaneCase> {
     Layout layout = GetParam().layout;
     layout.dbo = in_lanes;
     layout.apply(config);
+    // The dialled head of EAGLE-3 has two heads.
+    if (layout.tp > 2 && variant.drafter == "eagle3") {
+      config.speculative[0].draft_tensor_parallel_size = 1;
+    }
     const auto engine = start_engine(config);
     if (engine == nullptr) return {};
     const RunResult result = run_requests(*engine, variant, requests);
@@ -86,9 +92,16 @@ Variant lane_variant(const std::string& kind, int steps_in_flight) {
           .max_batched_tokens = 64};
 }
 
+// A step goes in lanes where every engine has two sequences.
+int enough_prompts(const Layout& layout, int count) {
+  return layout.dp > 2 ? count * layout.dp / 2 : count;
+}
+
 TEST_P(DualBatch, IdsAndCountsAreThoseOfOneLane) {
+  const int count = GetParam().layout.dp > 2 ? 6 : num_test_prompts(6);
   for (const std::string& kind : kinds_of(GetParam())) {
-    const auto requests = dialled_requests(set(), kind, num_test_prompts(6), 16);
+    const auto requests =
+        dialled_requests(set(), kind, enough_prompts(GetParam().layout, count), 16);
     const RunResult base = run(false, lane_variant(kind, 1), requests);
     for (const int in_flight : {1, 2}) {
       const std::string what = kind + ", in flight " + std::to_string(in_flight);
@@ -104,14 +117,15 @@ TEST_P(DualBatch, IdsAndCountsAreThoseOfOneLane) {
 // Prompts in pieces, op by op, and sequences that are preempted.
 TEST_P(DualBatch, ChunkedAndPreempted) {
   const std::string kind = kinds_of(GetParam()).back();
-  const auto requests = dialled_requests(set(), kind, 8, 32);
+  const auto requests = dialled_requests(set(), kind, enough_prompts(GetParam().layout, 8), 32);
   const RunResult base = run(false, lane_variant(kind, 1), requests);
   Variant chunked = lane_variant(kind, 2);
   chunked.name = "chunked";
   chunked.max_batched_tokens = 23;
   chunked.eager = true;
   EXPECT_EQ(count_differences(base, run(true, chunked, requests), "chunked"), 0);
-  if (GetParam().layout.dp > 1) return;
+  // Few sequences fill more than one of the blocks that four ranks share.
+  if (GetParam().layout.dp > 1 || GetParam().layout.dcp > 2) return;
   Variant preempted = lane_variant(kind, 2);
   preempted.name = "preempted";
   preempted.num_blocks = 12 / GetParam().layout.dcp;
