@@ -160,6 +160,7 @@ def write_case(name, folder, dtype, fields):
     with torch.no_grad():
         for key, weight in model.named_parameters():
             file_key = key.replace("modules_to_save.default.", "").replace(".default", "")
+            file_key = file_key.replace("lora_magnitude_vector.weight", "lora_magnitude_vector")
             is_saved = any(part in key for part in ("lora_", "modules_to_save", "trainable_tokens"))
             if is_saved and file_key in weights:
                 weight.copy_(weights[file_key].float())
