@@ -47,6 +47,10 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
+// Longer texts of models that see later tokens want --max-num-batched-tokens: a step's scratch grows
+// with them.
+constexpr int kMostRowsOfTexts = 8192;
+
 // More rows make prompts faster, and the scratch of a step larger. Where prompts fill their steps
 // nobody waits for the end of one, and a device with room of its own takes twice as many.
 int rows_by_default(const EngineConfig& config, const Device& device) {
@@ -74,6 +78,11 @@ Status resolve_batch(EngineConfig& config, const Device& device, const ModelConf
   if (config.max_num_seqs == 0) config.max_num_seqs = seqs_by_default(config, device, model);
   if (config.max_num_batched_tokens == 0) {
     config.max_num_batched_tokens = rows_by_default(config, device);
+    if (model.bidirectional) {  // a text is one step
+      const int longest = config.max_model_len > 0 ? config.max_model_len : model.max_context;
+      config.max_num_batched_tokens =
+          std::max(config.max_num_batched_tokens, std::min(longest, kMostRowsOfTexts));
+    }
   }
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
                                  INT32_MAX / config.block_size));
