@@ -47,8 +47,8 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
   return check_range("--max-model-len", config.max_model_len, 2, longest);
 }
 
-// Longer texts of models that see later tokens want --max-num-batched-tokens: a step's scratch grows
-// with them.
+// Longer texts of models that see later tokens want --max-num-batched-tokens: a step's scratch
+// grows with them.
 constexpr int kMostRowsOfTexts = 8192;
 
 // More rows make prompts faster, and the scratch of a step larger. Where prompts fill their steps
