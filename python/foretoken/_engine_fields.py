@@ -74,7 +74,7 @@ class EngineFields:
     # (default: as the model allows)
     max_model_len: int | str | None = None
 
-    # Most sequences in a step (default: 64 on a CPU, 256 on CUDA)
+    # Most sequences in a step; others wait (default: 64 on a CPU, 256 on CUDA)
     max_num_seqs: int | None = None
 
     # Most tokens in a step; longer prompts are computed in chunks (default: 512 on a CPU, 8192
@@ -92,13 +92,13 @@ class EngineFields:
     # fcfs (first come, first served) or priority
     scheduling_policy: str = "fcfs"
 
-    # Most alternatives a token that a request may ask for; -1: all, 0: no logprobs
+    # Most alternatives a token that a request may ask for, up to 1024; -1: all, 0: no logprobs
     max_logprobs: int = 20
 
     # Rows of logits that pass logits processors at once; 0: none can
     max_processor_rows: int = 32
 
-    # Tokens of a KV block: 16, 32 or 64
+    # Tokens of a KV block, whole ones of which prefixes share
     block_size: int = 16
 
     # Type of the KV cache: auto (what the checkpoint asks for, else the model's), or half the
@@ -128,7 +128,11 @@ class EngineFields:
     # cache gives up (default: none)
     kv_offloading_size: float | None = None
 
-    # What keeps those blocks: native, the engine itself
+    # The same, as the number of tokens whose KV blocks host memory keeps (default: as
+    # kv_offloading_size says)
+    kv_offloading_tokens: int | None = None
+
+    # What keeps those blocks: native, the engine itself, which does so for lmcache, too
     kv_offloading_backend: str = "native"
 
     # Steps queued ahead: 1 to 3
@@ -199,6 +203,9 @@ class EngineFields:
     # Adapters may have an embedding and an output matrix of their own (PEFT's modules_to_save):
     # each of max_loras places has room for both
     lora_modules_to_save: bool = False
+
+    # Token ids behind the model's that adapters may have rows for, with lora_modules_to_save
+    lora_extra_vocab_size: int = 0
 
     # JSON file of the costs that the length policy adaptive reckons with: read where it exists,
     # otherwise measured at start and written (default: that of step_time_cache)

@@ -49,7 +49,7 @@ Status resolve_lengths(EngineConfig& config, const ModelConfig& model) {
 
 // Longer texts of models that see later tokens want --max-num-batched-tokens: a step's scratch
 // grows with them.
-constexpr int kMostRowsOfTexts = 8192;
+constexpr int kMaxRowsOfTexts = 8192;
 
 // More rows make prompts faster, and the scratch of a step larger. Where prompts fill their steps
 // nobody waits for the end of one, and a device with room of its own takes twice as many.
@@ -81,7 +81,7 @@ Status resolve_batch(EngineConfig& config, const Device& device, const ModelConf
     if (model.bidirectional) {  // a text is one step
       const int longest = config.max_model_len > 0 ? config.max_model_len : model.max_context;
       config.max_num_batched_tokens =
-          std::max(config.max_num_batched_tokens, std::min(longest, kMostRowsOfTexts));
+          std::max(config.max_num_batched_tokens, std::min(longest, kMaxRowsOfTexts));
     }
   }
   FT_RETURN_IF_ERROR(check_range("--num-gpu-blocks-override", config.num_gpu_blocks_override, 0,
