@@ -97,7 +97,12 @@ EngineLoop::~EngineLoop() {
 }
 
 void EngineLoop::start() {
-  thread_ = std::thread([this] { main(); });
+  try {
+    thread_ = std::thread([this] { main(); });
+  } catch (...) {
+    outputs_.close();  // the output thread waits for what this one would have closed
+    throw;
+  }
 }
 
 void EngineLoop::stop() {

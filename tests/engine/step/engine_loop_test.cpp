@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -9,6 +10,7 @@
 #include "engine/engine_parts.h"
 #include "engine/request/output_processor.h"
 #include "support/gate.h"
+#include "support/no_threads.h"
 
 namespace foretoken {
 namespace {
@@ -114,6 +116,12 @@ class EngineLoopTest : public DialledEngine {
   }
   void start_on(std::unique_ptr<Queue> queue, int steps_in_flight,
                 std::chrono::milliseconds step_timeout = std::chrono::milliseconds(0)) {
+    make_on(std::move(queue), steps_in_flight, step_timeout);
+    outputs_->start();
+    loop_->start();
+  }
+  void make_on(std::unique_ptr<Queue> queue, int steps_in_flight,
+               std::chrono::milliseconds step_timeout) {
     queue_ = std::move(queue);
     loop_ = std::make_unique<EngineLoop>(EngineLoop::Parts{.queue = *queue_,
                                                            .runner = *parts_->runner,
@@ -127,8 +135,6 @@ class EngineLoopTest : public DialledEngine {
         ring_, loop_->intake(),
         OutputProcessor::Hooks{.forget = [](const RequestGroup&) {},
                                .device_error = [this] { return loop_->error(); }});
-    outputs_->start();
-    loop_->start();
   }
   void TearDown() override { stop(); }
   void stop() {
@@ -165,6 +171,17 @@ class EngineLoopTest : public DialledEngine {
   std::map<std::string, RequestOutput> sums_;
   std::atomic<int> num_finished_{0};
 };
+
+// The end of the outputs, which TearDown waits for, comes without the thread that did not start.
+TEST_F(EngineLoopTest, WithoutItsThreadTheOutputsEnd) {
+  auto parts = EngineParts::make(folder(), 3);
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  parts_ = std::move(parts).value();
+  make_on(std::make_unique<test::CountingQueue>(*parts_->queue), 2, std::chrono::milliseconds(0));
+  outputs_->start();
+  const test::NoThreads none;
+  EXPECT_THROW(loop_->start(), std::system_error);
+}
 
 TEST_F(EngineLoopTest, RunsMoreRequestsThanSlots) {
   start(1 << 20, 2);
