@@ -22,7 +22,7 @@ constexpr std::array kToolSigns = {
     Signs{"kimi_k2", {"<|tool_calls_section_begin|>"}},
     Signs{"kimi_k3", {"<|open|>", "<|sep|>"}},
     Signs{"apertus", {"<|tools_prefix|>"}},
-    Signs{"gigachat3", {"function call<|role_sep|>"}},
+    Signs{"gigachat3", {"function call", "<|role_sep|>", "<|message_sep|>"}},
     Signs{"hy_v3", {"<tool_sep>", "<arg_key>"}},
     Signs{"hy_v4", {"<tool_calls:", "<arg_key:"}},
     Signs{"k2_horizon", {"<ifm|tool_calls>"}},
@@ -39,6 +39,8 @@ constexpr std::array kToolSigns = {
     Signs{"functiongemma", {"<start_function_call>"}},
     Signs{"mistral", {"[TOOL_CALLS]"}},
     Signs{"lfm2", {"<|tool_call_start|>"}},
+    Signs{"lfm2", {"<|tool_list_start|>"}},
+    Signs{"lfm2", {"List of tools: [", "<|im_start|>"}},
     Signs{"internlm", {"<|action_start|>"}},
     Signs{"cohere_command3", {"<|START_ACTION|>"}},
     Signs{"olmo3", {"<function_calls>"}},
@@ -70,6 +72,7 @@ constexpr std::array kReasoningSigns = {
     Signs{"ernie45", {"</think>", "<response>"}},
     Signs{"qwen3", {"</think>"}},
     Signs{"granite", {"Here is my thought process:"}},
+    Signs{"apriel", {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"}},
 };
 
 template <size_t N>

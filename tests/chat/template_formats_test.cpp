@@ -28,6 +28,14 @@ TEST(TemplateFormats, OfMarkersAlone) {
   EXPECT_EQ(formats_of_template("<ifm|think> <ifm|tool_calls>").reasoning_parser, "k2_horizon");
   EXPECT_EQ(formats_of_template("<｜DSML｜ invoke name=").tool_parser, "deepseek_v41");
   EXPECT_EQ(formats_of_template("<dots_function_call>").tool_parser, "dots");
+  EXPECT_EQ(formats_of_template("List of tools: <|tool_list_start|>[").tool_parser, "lfm2");
+  EXPECT_EQ(formats_of_template("<|im_start|>system List of tools: [").tool_parser, "lfm2");
+  EXPECT_EQ(formats_of_template("role_sep='<|role_sep|>' sep='<|message_sep|>' function call's")
+                .tool_parser,
+            "gigachat3");
+  EXPECT_EQ(
+      formats_of_template("Here are my reasoning steps: [BEGIN FINAL RESPONSE]").reasoning_parser,
+      "apriel");
 }
 
 TEST(TemplateFormats, OfPublishedTemplates) {

@@ -11,9 +11,9 @@ constexpr std::string_view kFunctions = "functions.";
 constexpr std::string_view kRecipient = " to=";  // first, where the prompt ends with the role
 constexpr size_t kMaxHeaderLen = 512;
 
-// The word behind `before` in the header; empty: none.
+// The word behind the last `before` in the header; empty: none.
 std::string word_behind(const std::string& header, std::string_view before) {
-  const size_t at = header.find(before);
+  const size_t at = header.rfind(before);
   if (at == std::string::npos) return {};
   const size_t begin = at + before.size();
   return header.substr(begin, header.find_first_of(" \t\r\n<", begin) - begin);
@@ -86,7 +86,9 @@ void HarmonyCalls::marker(const std::string& text, CallSink* sink) {
 
 void HarmonyCalls::begin_body(CallSink* sink) {
   const std::string channel = word_behind(header_, "<|channel|>");
-  const std::string recipient = word_behind(header_, "to=");
+  std::string recipient = word_behind(header_, "to=");
+  // A model that names itself goes on with what it writes.
+  if (recipient == "assistant") recipient.clear();
   in_header_ = false;
   header_.clear();
   sink->end_call();

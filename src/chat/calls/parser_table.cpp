@@ -123,7 +123,7 @@ Made llama4_pythonic(const ChatParserOptions&) {
 
 Made lfm2(const ChatParserOptions&) {
   return std::make_unique<PythonCalls>(
-      PythonCalls::Format{"<|tool_call_start|>", "<|tool_call_end|>", false, false});
+      PythonCalls::Format{"<|tool_call_start|>", "<|tool_call_end|>", true, false});
 }
 
 Made olmo3(const ChatParserOptions&) {

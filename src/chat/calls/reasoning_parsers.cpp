@@ -82,6 +82,21 @@ ReasoningFormat granite_think() {
   return format;
 }
 
+// Without a thought it writes an empty one, behind the answer, too, or the end of one alone.
+ReasoningFormat gemma_think() {
+  ReasoningFormat format = between("<|channel>thought\n", "<channel|>");
+  format.anywhere = true;
+  format.dropped = {"<|channel>thought<channel|>", "<channel|>"};
+  return format;
+}
+
+// The prompt opens the reasoning in words, and the answer has markers of its own.
+ReasoningFormat apriel_think() {
+  ReasoningFormat format = between("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]");
+  format.dropped = {"[END FINAL RESPONSE]"};
+  return format;
+}
+
 ReasoningFormat cohere_think() {
   ReasoningFormat format = between("<|START_THINKING|>", "<|END_THINKING|>");
   format.dropped = {"<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"};
@@ -127,7 +142,8 @@ const std::vector<ReasoningParserEntry>& reasoning_parsers() {
       {"ernie45", false, think_and({"<response>", "</response>"})},
       {"hunyuan_a13b", false, think_and({"<answer>", "</answer>"})},
       {"seed_oss", true, between("<seed:think>", "</seed:think>")},
-      {"gemma4", true, between("<|channel>thought\n", "<channel|>")},
+      {"gemma4", true, gemma_think()},
+      {"apriel", false, apriel_think()},
       {"cohere_command3", true, cohere_think()},
       {"cohere_command4", true, cohere_think()},
       {"mistral", true, mistral_think()},

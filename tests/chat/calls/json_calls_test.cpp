@@ -7,6 +7,17 @@ namespace {
 
 const std::string kParis = R"({"city": "Paris"})";
 
+TEST(JsonCalls, MarkersOfSeveralWords) {
+  check_cases(options_of("gigachat3"),
+              {{"behind a text",
+                "Hm.<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"now\", "
+                "\"arguments\": {}}",
+                {"", "Hm.", {{"now", "{}"}}}},
+               {"the newer marker",
+                "<|function_call|>{\"name\": \"now\", \"arguments\": {}}",
+                {"", "", {{"now", "{}"}}}}});
+}
+
 TEST(JsonCalls, Hermes) {
   check_cases(
       options_of("hermes"),

@@ -65,7 +65,9 @@ TEST(PythonCalls, Lines) {
                 {"", " So.", {{"now", "{}"}}}}});
   check_cases(options_of("lfm2"), {{"a marked list",
                                     "<|tool_call_start|>[now()]<|tool_call_end|>Done.",
-                                    {"", "Done.", {{"now", "{}"}}}}});
+                                    {"", "Done.", {{"now", "{}"}}}},
+                                   {"without the markers", "[now()]", {"", "", {{"now", "{}"}}}},
+                                   {"of nothing known", "[then()]", {"", "[then()]", {}}}});
 }
 
 }  // namespace

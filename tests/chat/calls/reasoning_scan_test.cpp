@@ -59,6 +59,15 @@ TEST(ReasoningScan, WhatElseFormatsHave) {
   EXPECT_EQ(parse_all_ways(options, "<mm:think>a</mm:think>b"), (ChatSum{"a", "b", {}}));
   options.reasoning_parser = "gemma4";
   EXPECT_EQ(parse_all_ways(options, "<|channel>thought\na<channel|>b"), (ChatSum{"a", "b", {}}));
+  for (const char* none :
+       {"<|channel>thought<channel|>b", "<|channel>thought\n<channel|>b<channel|>",
+        "b<|channel>thought\n<channel|><channel|>"}) {
+    EXPECT_EQ(parse_all_ways(options, none), (ChatSum{"", "b", {}})) << none;
+  }
+  options.reasoning_parser = "apriel";
+  options.starts_in_reasoning = opens_reasoning("apriel", "\nHere are my reasoning steps:\n");
+  EXPECT_EQ(parse_all_ways(options, "a[BEGIN FINAL RESPONSE]b[END FINAL RESPONSE]"),
+            (ChatSum{"a", "b", {}}));
   EXPECT_EQ(parse_all_ways(options_of("k2_horizon", "k2_horizon"),
                            "<ifm|think_fast>a<ifm|tool_calls><ifm|tool_call>now</ifm|tool_call>"
                            "</ifm|tool_calls>"),
