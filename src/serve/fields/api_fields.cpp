@@ -81,7 +81,7 @@ constexpr OwnField kOthers[] = {
     {"top_logprobs", kChats, kNumLogprobs},
     {"top_logprobs", kResponsesBody, kNumLogprobs},
     {"logprobs", kCompletionBody, kNumLogprobs},
-    {"echo", kCompletionBody, kFlag},
+    {"echo", kOpenAiTexts, kFlag},
     {"stream", kAllTexts, kFlag},
     {"stream_options", kOpenAiTexts,
      R"({"type":"object","additionalProperties":false,

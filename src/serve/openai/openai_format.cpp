@@ -92,6 +92,13 @@ std::string OpenAiFormat::role_chunk(size_t request, int index, const RequestOut
   return sse_data(json);
 }
 
+std::string OpenAiFormat::echo_chunk(int index, const RequestOutput& first) const {
+  if (request_.echoed.empty()) return {};
+  ordered_json json = bare_chunk(index, {{"content", request_.echoed}});
+  if (request_.continuous_usage) add_usage(json, first.stats.num_output_tokens);
+  return sse_data(json);
+}
+
 void OpenAiFormat::add_tokens(ordered_json& json, const ChoiceOutput& news) const {
   if (request_.return_token_ids) json["token_ids"] = told_token_ids(request_, news.output);
   if (request_.return_token_origins && !request_.prompt_only) {
@@ -172,7 +179,7 @@ std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
   last_stats_ = news.output.stats;
   std::string events;
   if (request_.kind == OpenAiKind::kChat && !choice.begun) {
-    events = role_chunk(request, index, news.output);
+    events = role_chunk(request, index, news.output) + echo_chunk(index, news.output);
   }
   ordered_json told = request_.kind == OpenAiKind::kChat ? chat_choice(choice, index, news, &events)
                                                          : completion_choice(choice, request, news);

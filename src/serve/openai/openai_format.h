@@ -49,6 +49,8 @@ class OpenAiFormat : public AnswerFormat {
   nlohmann::ordered_json completion_choice(Choice& choice, size_t request,
                                            const ChoiceOutput& news) const;
   std::string role_chunk(size_t request, int index, const RequestOutput& first) const;
+  // What the answer goes on with, where that is told.
+  std::string echo_chunk(int index, const RequestOutput& first) const;
   void add_tokens(nlohmann::ordered_json& json, const ChoiceOutput& news) const;
   // `num_untold`: tokens that came, but stand in a later chunk.
   void add_usage(nlohmann::ordered_json& json, int64_t num_untold = 0) const;

@@ -1,6 +1,7 @@
 #include "serve/openai/openai_request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text/nearest_name.h"
 #include "chat/tool_choice.h"
@@ -203,6 +204,23 @@ void read_modalities(JsonFields& fields) {
   }
 }
 
+// As in vLLM, a chat repeats the message that its answer goes on with, and no more of the prompt.
+void read_echo(JsonFields& fields, OpenAiRequest* request) {
+  if (!std::exchange(request->echo, false)) return;
+  const json messages = json::parse(request->messages_json, nullptr, false);
+  if (!messages.is_array() || messages.empty()) return;
+  const json& last = messages.back();
+  const json content = last.value("content", json());
+  if (last.value("role", json()) != "assistant") {
+    return fields.warn("'echo' has no effect in a chat whose last message is not the assistant's");
+  }
+  if (content.is_string()) request->echoed = content.get<std::string>();
+  for (const json& part : content.is_array() ? content : json::array()) {
+    if (!part.is_object()) continue;
+    request->echoed += (request->echoed.empty() ? "" : "\n") + part.value("text", std::string());
+  }
+}
+
 void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request) {
   Request shared;
   shared.sampling = defaults.sampling;
@@ -224,8 +242,7 @@ void read_chat(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest
   if (shared.sampling.max_tokens < 1) fields.fail("'max_tokens' must be at least 1");
   fields.read("max_completion_tokens", &shared.sampling.max_tokens);
   if (shared.sampling.max_tokens < 1) fields.fail("'max_completion_tokens' must be at least 1");
-  if (request->echo) fields.warn("'echo' is for /v1/completions and has no effect in chats");
-  request->echo = false;
+  read_echo(fields, request);
   read_end(fields, &shared);
   request->requests.push_back(std::move(shared));
 }

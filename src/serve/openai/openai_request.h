@@ -76,6 +76,7 @@ struct OpenAiRequest {
   bool continuous_usage = false;         // in each chunk, too
   int stream_interval = 1;               // tokens of a choice that a chunk waits for, at least
   bool echo = false;                     // the prompt comes before the text
+  std::string echoed;                    // of a chat: the text that its answer goes on with, told
   bool prompt_only = false;              // echo with max_tokens 0: only the prompt is wanted
   bool timings = false;                  // answers and chunks have llama.cpp's timings
   int dimensions = 0;                    // of embeddings; 0: all

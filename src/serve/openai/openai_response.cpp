@@ -36,6 +36,10 @@ ordered_json chat_choice(const OpenAiRequest& request, const OutputSum& sum,
   ReasoningShare share;
   ordered_json object = {{"index", choice.index}};
   object["message"] = chat_message(request, choice.text, &num_calls, &share);
+  if (!request.echoed.empty()) {
+    ordered_json& content = object["message"]["content"];
+    content = request.echoed + (content.is_string() ? content.get<std::string>() : std::string());
+  }
   *num_reasoning += share.tokens_of(choice.stats.num_output_tokens);
   object["logprobs"] = nullptr;
   if (asked.sampling.logprobs) {

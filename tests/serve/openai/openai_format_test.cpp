@@ -116,6 +116,22 @@ TEST(OpenAiFormat, UsageSoFarBeginsWithNoToken) {
   EXPECT_EQ(counts, (std::vector<int>{0, 2}));
 }
 
+TEST(OpenAiFormat, AnEchoComesBeforeTheAnswer) {
+  const OpenAiRequest request = chat_with(R"({"echo": true, "messages": [
+      {"role": "user", "content": "x"}, {"role": "assistant", "content": "So it"}]})");
+  OpenAiFormat format(request, {}, {"id", "m", 1});
+  std::string content;
+  for (const json& chunk : chunks(format.events(0, output(" is", true)))) {
+    content += chunk["choices"][0]["delta"].value("content", "");
+  }
+  EXPECT_EQ(content, "So it is");
+  OutputSum sum;
+  sum.add(output(" is", true).output);
+  const json whole = openai_response(request, {&sum}, {}, {"id", "m", 1});
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], "So it is");
+  EXPECT_TRUE(chat_with(R"({"echo": true})").echoed.empty());
+}
+
 TEST(OpenAiFormat, TextThatIsHeldBackMakesNoChunk) {
   OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   EXPECT_EQ(chunks(format.events(0, output("a", false))).size(), 2u);

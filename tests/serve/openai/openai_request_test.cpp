@@ -208,11 +208,12 @@ TEST(OpenAiRequest, WhatIsNotFollowedIsAWarning) {
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_FALSE(parsed.value().echo);
   EXPECT_EQ(parsed.value().warnings,
-            (std::vector<std::string>{"'stream_options': 'usage' is unknown and was passed over",
-                                      "'echo' is for /v1/completions and has no effect in chats",
-                                      "'best_of' has no effect here and was passed over",
-                                      "'audio' has no effect here and was passed over",
-                                      "'temprature' is unknown; did you mean 'temperature'?"}));
+            (std::vector<std::string>{
+                "'stream_options': 'usage' is unknown and was passed over",
+                "'echo' has no effect in a chat whose last message is not the assistant's",
+                "'best_of' has no effect here and was passed over",
+                "'audio' has no effect here and was passed over",
+                "'temprature' is unknown; did you mean 'temperature'?"}));
 }
 
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
