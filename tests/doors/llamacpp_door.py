@@ -176,7 +176,7 @@ class Completion(door.DoorCase):
         answer = self.complete(json_schema={"enum": ["yes", "no"]}, ignore_eos=False)
         self.assertIn(json.loads(answer["content"]), ("yes", "no"))
         chosen = self.complete(response_fields=["content", "timings/predicted_n", "nothing"])
-        self.assertEqual(set(chosen), {"content", "predicted_n"})
+        self.assertEqual(set(chosen), {"content", "timings/predicted_n"})
 
     def test_samplers_of_llama_do_not_stand_in_the_way(self):
         self.complete(mirostat=2, typical_p=0.9, dynatemp_range=0.5, xtc_probability=0.1,

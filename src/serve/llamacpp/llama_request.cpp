@@ -159,14 +159,13 @@ json chosen_fields(const json& body, const std::vector<std::string>& paths) {
   json chosen = json::object();
   for (const std::string& path : paths) {
     const json* at = &body;
-    std::string name;
     for (size_t begin = 0; at != nullptr && begin <= path.size();) {
       const size_t end = std::min(path.find('/', begin), path.size());
-      name = path.substr(begin, end - begin);
+      const std::string name = path.substr(begin, end - begin);
       at = at->is_object() && at->contains(name) ? &(*at)[name] : nullptr;
       begin = end + 1;
     }
-    if (at != nullptr) chosen[name] = *at;
+    if (at != nullptr) chosen[path] = *at;
   }
   return chosen;
 }

@@ -26,8 +26,8 @@ Result<LlamaRequest> parse_llama_request(const nlohmann::ordered_json& body,
 // "generation_settings" of an answer and of /props.
 nlohmann::ordered_json llama_settings(const SamplingParams& sampling, bool stream);
 
-// What "response_fields" asks for, all where it asks for nothing: "a/b" becomes "b" at the top, and
-// what is not there is left out.
+// What "response_fields" asks for, all where it asks for nothing: what lies within others stands
+// at the top under its path, "a/b", and what is not there is left out.
 nlohmann::ordered_json chosen_fields(const nlohmann::ordered_json& body,
                                      const std::vector<std::string>& paths);
 
