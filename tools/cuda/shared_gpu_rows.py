@@ -32,6 +32,8 @@ R1 = "--hidden 7168 --heads 128 --head-dim 128 --vocab 129280 --intermediate 184
 R1 += " --rope-dim 64 --experts-per-token 8 --expert-size 2048 --layers 3"
 TINY = "--hidden 64 --heads 8 --kv-rank 512 --rope-dim 64 --experts-per-token 2 --expert-size 256 --layers 2"
 FAULT_SECONDS = 10
+FREE_SECONDS = 60
+FREE_MIB = 2048  # what a GPU has in use that nobody computes on, at most
 NUM_TOKENS = 16
 DRAFTED = re.compile(r"\((\d+) of (\d+) drafted tokens\)")
 
@@ -92,6 +94,8 @@ class Rows:
 
     def run(self, what, layout, family, in_flight):
         """Ids by request, (accepted, drafted) and the growth of the GPU's memory in the second half, in MiB."""
+        if self.is_gpu:
+            wait_until_free()
         memory, begin = Memory(self.is_gpu), time.monotonic()
         results = self.group(layout, family, in_flight, self.prompts).outputs(self.args.time_limit)
         grown = memory.growth()
@@ -129,6 +133,8 @@ class Rows:
         with many.open("w", encoding="utf-8") as file:
             for i in range(10000 // len(lines) + 1):
                 file.writelines(re.sub(r'"request_id": "', f'"request_id": "{i} ', line) + "\n" for line in lines)
+        if self.is_gpu:
+            wait_until_free()
         group = self.group(layout, "flash_mla", 2, many)
         log = group.wait_for_start(self.args.time_limit)
         time.sleep(3)
@@ -149,6 +155,21 @@ class Rows:
             self.faults.append(f"{layout} {signal.Signals(what).name}")
 
 
+def used_mib():
+    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    said = subprocess.run(query, capture_output=True, text=True).stdout.split()
+    return int(said[0]) if said else 0
+
+
+def wait_until_free():
+    """What processes held that were killed may be in use for seconds after they have ended."""
+    deadline = time.monotonic() + FREE_SECONDS
+    while used_mib() > FREE_MIB:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{used_mib()} MiB of the GPU are in use before the ranks start")
+        time.sleep(0.5)
+
+
 class Memory:
     """What the GPU has in use, twice a second, until growth() is asked for."""
 
@@ -159,10 +180,8 @@ class Memory:
             self.thread.start()
 
     def watch(self):
-        query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
         while not self.over.wait(0.5):
-            said = subprocess.run(query, capture_output=True, text=True).stdout.split()
-            self.samples.append(int(said[0]) if said else 0)
+            self.samples.append(used_mib())
 
     def growth(self):
         self.over.set()
@@ -204,7 +223,11 @@ def main():
     if not rows.args.no_faults:
         for layout in ("TP", "DP EP"):
             for what in (signal.SIGKILL, signal.SIGSTOP):
-                rows.fault(layout, what)
+                try:
+                    rows.fault(layout, what)
+                except (RuntimeError, OSError) as error:
+                    rows.tell(f"- {layout}, {what.name}: {error}")
+                    rows.faults.append(f"{layout} {what.name}")
     if rows.faults:
         rows.tell(f"\nDoes not hold: {', '.join(rows.faults)}")
     return 1 if rows.faults else 0
