@@ -39,7 +39,9 @@ void SpeculativeFlags::add_to(CLI::App& app) {
 
 Result<std::vector<SpeculativeConfig>> SpeculativeFlags::resolve(const std::string& target) const {
   json value = json::object();
-  if (!config_json.empty()) {
+  // Charts write values that nobody set as null, which vLLM takes for none.
+  bool any = !config_json.empty() && config_json != "null";
+  if (any) {
     FT_ASSIGN_OR_RETURN(value, parse_speculative_json(config_json));
   }
   struct Short {
@@ -55,7 +57,6 @@ Result<std::vector<SpeculativeConfig>> SpeculativeFlags::resolve(const std::stri
       {"--spec-model", "model", of_text(model)},
       {"--spec-tokens", "num_speculative_tokens", num_tokens ? json(*num_tokens) : json()},
       {"--spec-length-policy", "length_policy", of_text(length_policy)}};
-  bool any = !config_json.empty();
   for (const Short& given : shorts) {
     if (given.value.is_null()) continue;
     any = true;

@@ -56,6 +56,13 @@ TEST(SpeculativeConfig, ListsOfOneStep) {
         "an engine has at most 4"}});
 }
 
+TEST(SpeculativeConfig, NullIsNone) {
+  for (const char* none : {"", "null"}) {
+    const CommandResult result = start({"-sc", none});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
 TEST(SpeculativeConfig, Method) {
   expect_config_refused(
       {{"{\"method\": ", "not valid JSON"},
