@@ -224,7 +224,7 @@ Status Decoder::take_scratch() {
   FT_RETURN_IF_ERROR(layers_.take_scratch(scratch_arena_, second_lane_.get()));
   const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
                              max_rows_};
-  FT_RETURN_IF_ERROR(sight_.take(config_, source));
+  FT_RETURN_IF_ERROR(sight_.take(config_, source, second_lane_ != nullptr ? 2 : 1));
   FT_RETURN_IF_ERROR(positions_.take_scratch(source));
   for (CarriedRows& rows : carried_) FT_RETURN_IF_ERROR(rows.take_scratch(source));
   if (!stages_.is_last()) return {};
@@ -408,7 +408,7 @@ LayerKv Decoder::layer_kv(const Pass& pass, int32_t layer) const {
           .rope = ropes_[static_cast<size_t>(plan.rope)],
           .window = plan.window,
           .repeats = !is_first && plan.sees_as(plan_.layers[i - 1]),
-          .last_seen = sight_.last_seen(),
+          .last_seen = sight_.last_seen(pass.lane),
           .state = own.state,
           .index_keys = pass.caches.full->index_keys(plan.index_place),
           .compressed = pass.caches.full->compressed(plan.compressed_kind, plan.compressed_place),

@@ -160,10 +160,11 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
   return plan;
 }
 
-Status SpanSight::take(const ModelConfig& config, const ScratchSource& source) {
+Status SpanSight::take(const ModelConfig& config, const ScratchSource& source, int num_lanes) {
   if (!config.bidirectional) return {};
-  FT_ASSIGN_OR_RETURN(last_seen_, source.arena.take_array<int32_t>(
-                                      static_cast<size_t>(source.max_rows), ScratchSource::kWhat));
+  lane_offset_ = source.max_rows;
+  const auto rows = static_cast<size_t>(num_lanes) * static_cast<size_t>(lane_offset_);
+  FT_ASSIGN_OR_RETURN(last_seen_, source.arena.take_array<int32_t>(rows, ScratchSource::kWhat));
   return {};
 }
 
@@ -171,8 +172,10 @@ Status SpanSight::take(const ModelConfig& config, const ScratchSource& source) {
 RunLengths SpanSight::begin(Queue& queue, const StepTensors& tensors,
                             const ForwardRows& rows) const {
   if (last_seen_ == nullptr) return rows.runs;
-  FT_CHECK(!rows.in_lanes);
-  see_spans(queue, {tensors.counts, tensors.spans, tensors.positions, last_seen_, rows.max_rows});
+  for (int lane = 0; lane < (rows.in_lanes ? 2 : 1); ++lane) {
+    const StepTensors own = rows.in_lanes ? lane_of(tensors, lane, lane_offset_) : tensors;
+    see_spans(queue, {own.counts, own.row_slot, own.positions, last_seen(lane), rows.max_rows});
+  }
   return RunLengths::kUnknown;
 }
 

@@ -59,14 +59,18 @@ struct DecoderPlan {
 // What rows see where those of a span see one another (ModelConfig::bidirectional).
 class SpanSight {
  public:
-  // Nothing for a model whose rows see what is before them.
-  Status take(const ModelConfig& config, const ScratchSource& source);
+  // Nothing for a model whose rows see what is before them. In one lane, or in two.
+  Status take(const ModelConfig& config, const ScratchSource& source, int num_lanes);
   // Enqueues what the rows of a pass see; what kernels may go by then. A span has a whole prompt.
   RunLengths begin(Queue& queue, const StepTensors& tensors, const ForwardRows& rows) const;
-  const int32_t* last_seen() const { return last_seen_; }  // as of LayerKv
+  // Of a lane, as of LayerKv.
+  int32_t* last_seen(int lane) const {
+    return last_seen_ == nullptr ? nullptr : last_seen_ + int64_t{lane} * lane_offset_;
+  }
 
  private:
-  int32_t* last_seen_ = nullptr;  // [max_rows]
+  int32_t* last_seen_ = nullptr;  // [max_rows] of each lane
+  int32_t lane_offset_ = 0;
 };
 
 // What a plan is made for.

@@ -3,6 +3,7 @@
 #include "dialled/dialled_parts.h"
 #include "engine/dialled_engine.h"
 #include "model/registry.h"
+#include "support/folders.h"
 #include "support/scratch_folder.h"
 #include "support/test_device.h"
 
@@ -69,6 +70,40 @@ TEST_F(LocalRanksTest, WhatAStageReports) {
   EXPECT_EQ(cut->info().weight_bytes, (whole->info().weight_bytes + norm_bytes) / 2);
   EXPECT_EQ(cut->info().num_parameters, whole->info().num_parameters);
   EXPECT_EQ(cut->info().kv_cache_bytes, whole->info().kv_cache_bytes / 2);
+}
+
+// Every stage and either lane of a step knows where texts end.
+TEST_F(LocalRanksTest, TextsSeeThemselvesOnAllRanks) {
+  EngineConfig one = config(0);
+  one.model = std::string(kSourceFolder) + "/tests/golden/encoders/bert";
+  one.skip_tokenizer_init = true;
+  one.dtype = "float32";
+  one.max_model_len = 64;
+  one.cpu_threads = 1;
+  std::vector<Request> requests(3);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].prompt_token_ids = {5, 9, 17, 3, static_cast<int32_t>(40 + i)};
+    requests[i].prompt_token_ids.resize(3 + i);
+    requests[i].pooling = Pooling::kMean;
+  }
+  const auto whole = make(one);
+  ASSERT_NE(whole, nullptr);
+  const std::vector<RequestOutput> wanted = whole->generate(requests);
+  for (const bool stages : {true, false}) {
+    EngineConfig two = one;
+    (stages ? two.parallel.pipeline_parallel_size : two.parallel.tensor_parallel_size) = 2;
+    two.parallel.enable_dbo = !stages;
+    two.parallel.dbo_prefill_token_threshold = 1;
+    const auto engine = make(two);
+    ASSERT_NE(engine, nullptr);
+    const std::vector<RequestOutput> outputs = engine->generate(requests);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(outputs[i].embedding.size(), 32u);
+      for (size_t j = 0; j < 32; ++j) {
+        EXPECT_NEAR(outputs[i].embedding[j], wanted[i].embedding[j], 1e-4) << stages << i << j;
+      }
+    }
+  }
 }
 
 TEST_F(LocalRanksTest, ATensorIsMissedWhoeverWouldLoadIt) {

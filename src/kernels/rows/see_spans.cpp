@@ -5,7 +5,7 @@
 namespace foretoken {
 
 void see_spans(Queue& queue, const SeeSpansArgs& args) {
-  FT_CHECK(args.counts != nullptr && args.spans != nullptr);
+  FT_CHECK(args.counts != nullptr && args.row_slot != nullptr);
   FT_CHECK(args.positions != nullptr && args.last_seen != nullptr);
   FT_CHECK(args.max_rows > 0);
   queue.launch(args);

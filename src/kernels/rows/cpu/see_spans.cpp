@@ -8,13 +8,13 @@ namespace foretoken::cpu {
 
 void see_spans(const void* args, CpuPool&) {
   const auto& a = *static_cast<const SeeSpansArgs*>(args);
-  for (int32_t i = 0; i < a.counts->num_spans; ++i) {
-    const SpanState& span = a.spans[i];
-    if (span.num_rows == 0) continue;
-    const int32_t last = a.positions[span.row_begin + span.num_rows - 1];
-    std::fill_n(a.last_seen + span.row_begin, span.num_rows, last);
+  const int32_t num_rows = a.counts->num_rows;
+  for (int32_t row = 0; row < num_rows;) {
+    const int32_t last = last_of_slot(a.row_slot, row, num_rows);
+    std::fill(a.last_seen + row, a.last_seen + last + 1, a.positions[last]);
+    row = last + 1;
   }
-  std::fill(a.last_seen + a.counts->num_rows, a.last_seen + a.max_rows, 0);
+  std::fill(a.last_seen + num_rows, a.last_seen + a.max_rows, 0);
 }
 
 }  // namespace foretoken::cpu
