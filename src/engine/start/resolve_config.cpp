@@ -99,6 +99,12 @@ Status check_adapters(const EngineConfig& config) {
 }
 
 Status resolve_wishes(EngineConfig& config, const ModelConfig& model) {
+  if (config.dtype == "half" || config.dtype == "float16") {
+    FT_LOG(warn,
+           "--dtype {}: there is no arithmetic of float16, the model computes in {}; --dtype "
+           "bfloat16 takes the least memory",
+           config.dtype, dtype_name(model.dtype));
+  }
   const int wanted = config.max_logprobs == -1 ? model.vocab_size
                                                : std::min(config.max_logprobs, model.vocab_size);
   if (wanted > kMaxLogprobs) {

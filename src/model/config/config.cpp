@@ -227,6 +227,9 @@ Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
   return {};
 }
 
+// There is no arithmetic of float16: as with auto, whose types hold all that such weights do.
+bool is_half(const std::string& dtype) { return dtype == "half" || dtype == "float16"; }
+
 Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* out) {
   if (wanted == "float32" || wanted == "float") {
     *out = DType::kF32;
@@ -236,10 +239,8 @@ Status read_dtype(const ConfigFields& fields, const std::string& wanted, DType* 
     *out = DType::kBF16;
     return {};
   }
-  if (wanted != "auto") {
-    const bool half = wanted == "half" || wanted == "float16";
-    return unsupported("--dtype " + wanted + " is not supported; use auto, float32 or bfloat16" +
-                       (half ? " (auto widens float16 weights to float32)" : ""));
+  if (wanted != "auto" && !is_half(wanted)) {
+    return unsupported("--dtype " + wanted + " is not supported; use auto, float32 or bfloat16");
   }
   const Json* value = fields.find("dtype");
   if (value == nullptr) value = fields.find("torch_dtype");
