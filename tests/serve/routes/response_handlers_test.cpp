@@ -45,7 +45,9 @@ TEST_F(ResponseHandlers, AResponseInTheBackground) {
 
 TEST_F(ResponseHandlers, OneInTheBackgroundGoesToTheEngineThatItNames) {
   const json body = {{"input", "Hi"}, {"background", true}, {"request_id", "named"}};
-  begin("POST", "/v1/responses", body.dump(), {}, {{"X-data-parallel-rank", "5"}});
+  const auto asked =
+      begin("POST", "/v1/responses", body.dump(), {}, {{"X-data-parallel-rank", "5"}});
+  ASSERT_TRUE(asked->wait());
   ASSERT_TRUE(wait_idle());
   const json failed = get("resp_named");
   EXPECT_EQ(failed["status"], "failed");
