@@ -171,6 +171,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "deepseek_v2",
                        "deepseek_v2-lite",
                        "deepseek_v3",
+                       "deepseek_v3-fp8",
                        "deepseek_v32",
                        "glm_moe_dsa",
                        "dots1",

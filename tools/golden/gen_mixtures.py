@@ -19,6 +19,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.longcat_flash import modeling_longcat_flash
 
 import families
+import few_bits
 import mixtures
 from gen_golden import GOLDEN, SEED, error_against, greedy, logits_of, write_json
 
@@ -141,19 +142,6 @@ def kept(key, weight):
     return weight.float() if floats else weight.bfloat16()
 
 
-def with_mxfp4(stored):
-    """Experts' matrices as blocks and scales, which transformers reads and does not write on a CPU."""
-    packed = {}
-    for key, weight in stored.items():
-        if not key.endswith(("gate_up_proj", "down_proj")):
-            packed[key] = weight
-            continue
-        parts = [mixtures.mxfp4_blocks(matrix) for matrix in weight.float()]
-        packed[f"{key}_blocks"] = torch.stack([blocks for blocks, _ in parts])
-        packed[f"{key}_scales"] = torch.stack([scales for _, scales in parts])
-    return packed
-
-
 def with_bailing_module(stored, module):
     """Its own names, and neither an embedding nor an output matrix."""
     left_out = (module + "embed_tokens.weight", module + "shared_head.head.weight")
@@ -272,8 +260,10 @@ def write_weights(name, model, folder, config):
         model.save_pretrained(temporary)
         stored = load_file(pathlib.Path(temporary) / "model.safetensors")
     stored = {key: kept(key, weight).contiguous() for key, weight in stored.items()}
-    if "quantization_config" in config:
-        stored = with_mxfp4(stored)
+    if few_bits.quant_method(config) == "mxfp4":
+        stored = few_bits.with_mxfp4(stored)
+    if few_bits.quant_method(config) == "fp8":
+        stored = few_bits.with_fp8(stored)
     if name in mixtures.BAILING:
         stored = with_bailing_module(stored, f"model.layers.{config['num_hidden_layers']}.")
     if name == "olmo_hybrid":
@@ -460,7 +450,7 @@ def generate(name):
     model.load_state_dict(state)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     write_weights(name, model, folder, config)
-    if name not in OWN_CLASSES and name not in ("minimax_m3", "zamba2", "kimi_vl", "bailing_moe"):  # which read others
+    if name not in OWN_CLASSES and name not in ("minimax_m3", "zamba2", "kimi_vl", "bailing_moe", "deepseek_v3-fp8"):  # which read others
         check_file(name, folder, model, config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     for case in found[0][0]["fp32"]:

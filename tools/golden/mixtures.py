@@ -4,15 +4,12 @@ Names and fields are those of published checkpoints. Experts are wide enough for
 hidden size a multiple of 64, inner sizes of 32. Routers are normal-distributed, biases are not 0.
 """
 
-import math
-
 import torch
 
 import families
+from few_bits import fp8_weight, holds_fp8, mxfp4_weight, quant_method
 
 LENGTH = families.LENGTH
-# Of codes 0 to 15 (OCP's E2M1).
-FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 
 
 def mixture(name, kind, without=(), **changes):
@@ -401,6 +398,15 @@ MODELS.update({
                            use_bias=False, router_dtype=None, rope_theta=600000.0),
 })
 
+# As DeepSeek V3 is published, in sizes of which some are whole blocks and some are not.
+MODELS["deepseek_v3-fp8"] = {
+    **deepseek("DeepseekV3ForCausalLM", "deepseek_v3", n_group=2, topk_group=1, n_routed_experts=4, **SIGMOID,
+               routed_scaling_factor=2.5, q_lora_rank=128, kv_lora_rank=128, moe_intermediate_size=128,
+               rope_scaling=yarn(mscale=1.0, mscale_all_dim=1.0)),
+    "hidden_size": 256, "intermediate_size": 160,
+    "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+                            "weight_block_size": [128, 128]}}
+
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["deepseek_v3"]["one-group"] = ({"n_group": 1, "topk_group": 1, "norm_topk_prob": False,
                                          "rope_scaling": None}, LENGTH)
@@ -436,32 +442,13 @@ OUTSIDE = {"kimi_vl": ("text_config", "vision_config")}
 BAILING = ("bailing_moe_v2",)
 
 
-def mxfp4_blocks(weight):
-    """Of a matrix [columns, rows] that MXFP4 holds: blocks [rows, columns / 32, 16] and scales. The power of
-    two of a group of zeros is 0, as converters write it."""
-    groups = weight.T.reshape(weight.shape[1], -1, 32)
-    top = groups.abs().amax(-1)
-    scales = torch.where(top > 0, torch.floor(torch.log2(top.clamp(min=1e-30))) - 2 + 127, 0)
-    values = torch.tensor(FP4_VALUES)
-    scaled = torch.ldexp(groups, (127 - scales)[..., None].int())
-    codes = (scaled[..., None] - values).abs().argmin(-1).to(torch.uint8)
-    assert (torch.ldexp(values[codes.int()], (scales - 127)[..., None].int()) == groups).all()
-    return codes[..., 0::2] | codes[..., 1::2] << 4, scales.to(torch.uint8)
-
-
-def mxfp4_weight(weight):
-    """Random numbers that MXFP4 holds, every code among them, as deviating as other weights; a group of zeros."""
-    columns, rows = weight.shape
-    values = torch.tensor(FP4_VALUES)
-    codes = torch.randint(0, 16, (rows, columns // 32, 32))
-    powers = torch.randint(-1, 2, (rows, columns // 32, 1)) - 2 - int(math.log2(columns) / 2)
-    groups = torch.ldexp(values[codes], powers)
-    groups[0, 0] = 0
-    return groups.reshape(rows, columns).T.contiguous()
-
-
 def random_weight(name, weight, config):
     """As in families.py, for the names that transformers has in memory."""
+    if quant_method(config) == "fp8" and holds_fp8(name):
+        plain = random_weight(name, weight, {**config, "quantization_config": {}})
+        halves = 2 if name.endswith("gate_up_proj") else 1
+        matrices = [part for matrix in plain.reshape(-1, *plain.shape[-2:]) for part in matrix.chunk(halves)]
+        return torch.cat([fp8_weight(matrix) for matrix in matrices]).reshape(plain.shape)
     short = name.removesuffix(".weight").rsplit(".", 1)[-1]
     if short in ("e_score_correction_bias", "expert_bias"):
         return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
@@ -480,7 +467,7 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 1.5
     if short.endswith("proj_bias"):
         return torch.randn_like(weight) * 0.3
-    if weight.dim() == 3 and "quantization_config" in config:
+    if weight.dim() == 3 and quant_method(config) == "mxfp4":
         return torch.cat([mxfp4_weight(matrix)[None] for matrix in weight])
     if weight.dim() == 3:
         turned = config["model_type"] in ("llama4_text", "gpt_oss")
