@@ -29,6 +29,21 @@ Status check_adapter_sizes(const LoraLinear& linear, int64_t outputs, int64_t in
                           std::to_string(inputs) + "]; it was trained on another model");
 }
 
+// Linear layers of parts beside that for texts.
+void report_left_out(const LoraAdapter& adapter, int64_t count) {
+  if (count == 0) return;
+  if (count == std::ssize(adapter.linears) && adapter.wholes.empty()) {
+    FT_LOG(warn,
+           "the adapter changes no text: all of its {} linear layers, as '{}', are of parts that "
+           "texts do not pass",
+           count, adapter.linears.front().module);
+    return;
+  }
+  FT_LOG(info,
+         "{} of {} linear layers of the adapter are of parts that texts do not pass: left out",
+         count, adapter.linears.size());
+}
+
 }  // namespace
 
 LoraImage::LoraImage(Device& device, size_t bytes)
@@ -239,7 +254,7 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
                            : check_adapter_sizes(*found[i], part.outputs, part.inputs_of_file()));
     used.insert(found[i]);
   }
-  int num_others = 0;
+  int64_t num_others = 0;
   for (const LoraLinear& linear : adapter.linears) {
     const std::string name = module_key(linear.module);
     if (const AdaptedElsewhere* end = end_elsewhere(name); end != nullptr) {
@@ -253,11 +268,7 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
     return unsupported("the adapter changes '" + linear.module +
                        "'; this model takes adapters of " + module_names());
   }
-  if (num_others > 0) {
-    FT_LOG(info,
-           "{} of {} linear layers of the adapter are of parts that texts do not pass: left out",
-           num_others, adapter.linears.size());
-  }
+  report_left_out(adapter, num_others);
   return found;
 }
 

@@ -415,7 +415,7 @@ Status read_model_rope(const Json& json, const std::string& where, ModelConfig* 
 Result<Json> with_options(const Json& file, const ConfigOptions& options) {
   if (options.hf_overrides.empty()) return file;
   const auto overrides = parse_python_json_object(options.hf_overrides, "--hf-overrides");
-  if (overrides.ok()) return with_overrides(file, overrides.value());
+  if (overrides.ok()) return with_overrides(file, text_overrides(file, overrides.value()));
   return invalid_argument(overrides.status().message() +
                           "; write it like '{\"rope_theta\": 1000000}'");
 }

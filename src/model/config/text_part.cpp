@@ -95,11 +95,13 @@ const WrappedFamily* find_wrapped(const Json& file) {
   return nullptr;
 }
 
+constexpr const char* kTextFields[] = {"text_config", "llm_config", "language_config"};
+
 // The object with the decoder's fields; null: they lie beside the others.
 const Json* text_fields(const Json& file) {
   const auto thinker = file.find("thinker_config");
   if (thinker != file.end() && thinker->is_object()) return text_fields(*thinker);
-  for (const char* name : {"text_config", "llm_config", "language_config"}) {
+  for (const char* name : kTextFields) {
     const auto found = file.find(name);
     if (found != file.end() && found->is_object()) return &*found;
   }
@@ -175,6 +177,16 @@ Result<Json> text_part_of(const Json& file, const std::string& where) {
   text["architectures"] = Json::array({family});
   text["is_text_part"] = true;
   return text;
+}
+
+Json text_overrides(const Json& file, const Json& overrides) {
+  const Json* inside = file.contains("is_text_part") ? text_fields(overrides) : nullptr;
+  if (inside == nullptr) return overrides;
+  Json flat = overrides;
+  flat.erase("thinker_config");
+  for (const char* name : kTextFields) flat.erase(name);
+  flat.update(*inside);
+  return flat;
 }
 
 }  // namespace foretoken

@@ -23,4 +23,8 @@ std::span<const WrappedFamily> wrapped_families();
 // own, with `is_text_part`; any other file as it is. Unsupported names a family that does not load.
 Result<nlohmann::json> text_part_of(const nlohmann::json& file, const std::string& where);
 
+// `overrides` for such a part: what they say of the decoder in an object of its own, too, lies
+// beside the rest. For any other file they are as they were.
+nlohmann::json text_overrides(const nlohmann::json& file, const nlohmann::json& overrides);
+
 }  // namespace foretoken

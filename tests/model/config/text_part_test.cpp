@@ -4,10 +4,12 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/config/families.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -71,6 +73,26 @@ TEST(TextPart, MayLieBesideTheTowers) {
   EXPECT_EQ(parsed(around("MiniCPMV", mini)).architecture, "Qwen3ForCausalLM");
   mini["version"] = "2.5";
   EXPECT_EQ(parsed(around("MiniCPMV", mini)).architecture, "LlamaForCausalLM");
+}
+
+TEST(TextPart, OverridesOfItsObjectAreItsOwn) {
+  const Json file = {{"is_text_part", true}};
+  const Json inside = {{"rope_theta", 7}};
+  EXPECT_EQ(Json({{"rope_theta", 7}, {"dtype", "float32"}}),
+            text_overrides(file, {{"llm_config", inside}, {"dtype", "float32"}}));
+  EXPECT_EQ(inside, text_overrides(file, {{"thinker_config", {{"text_config", inside}}}}));
+  EXPECT_EQ(inside, text_overrides(file, inside));
+  const Json other = {{"text_config", inside}};
+  EXPECT_EQ(other, text_overrides(Json::object(), other));
+
+  const std::string folder = std::string(kSourceFolder) + "/tests/golden/architectures/";
+  for (const auto& [name, overrides] :
+       {std::pair("internvl_chat", R"({"llm_config": {"max_position_embeddings": 77}})"),
+        std::pair("glm_ocr", R"({"text_config": {"max_position_embeddings": 77}})")}) {
+    const auto read = read_model_config(folder + name, {"auto", overrides});
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read.value().max_position_embeddings, 77) << name;
+  }
 }
 
 TEST(TextPart, ARefusalNamesTheModelAndTheTextPart) {
