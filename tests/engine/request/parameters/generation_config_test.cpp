@@ -87,9 +87,9 @@ TEST_F(GenerationConfigTest, CanBeSwitchedOffReplacedAndOverridden) {
 TEST_F(GenerationConfigTest, TakesIdsAsSomeToolsWriteThem) {
   const test::ScratchFolder folder;
   const auto ids_of = [&](const char* text) {
-    return load_generation_config(config_in(folder, text), folder.path())
-        .value()
-        .eos_token_ids.value();
+    EngineConfig config = config_in(folder, text);
+    config.generation_config = folder.path();
+    return load_generation_config(config, folder.path()).value().eos_token_ids.value();
   };
   EXPECT_EQ(ids_of(R"({"eos_token_id": 2.0})"), (std::vector<int32_t>{2}));
   EXPECT_EQ(ids_of(R"({"eos_token_id": [1, null]})"), (std::vector<int32_t>{1}));
