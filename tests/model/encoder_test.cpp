@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/rows/move_rows.h"
+#include "model/config/config.h"
 #include "model/files/containers/json_file.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/forms/convert.h"
@@ -132,6 +134,34 @@ INSTANTIATE_TEST_SUITE_P(All, Encoder,
                          testing::Values("bert", "bert_judge", "distilbert", "eurobert",
                                          "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
+
+// As Nomic published it.
+TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {
+  const nlohmann::json published = {{"architectures", {"NomicBertModel"}},
+                                    {"activation_function", "swiglu"},
+                                    {"n_embd", 32},
+                                    {"n_layer", 2},
+                                    {"n_head", 4},
+                                    {"n_inner", 48},
+                                    {"n_positions", 8192},
+                                    {"prenorm", false},
+                                    {"rotary_emb_fraction", 1.0},
+                                    {"rotary_scaling_factor", nullptr},
+                                    {"vocab_size", 64}};
+  const auto read = [&](const nlohmann::json& changes) {
+    nlohmann::json config = published;
+    config.update(changes);
+    return parse_model_config(config, nlohmann::json::object(), {}, "c");
+  };
+  const auto whole = read(nlohmann::json::object());
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole.value().max_position_embeddings, 8192);
+  EXPECT_EQ(read({{"rotary_scaling_factor", 2}}).value().max_position_embeddings, 2048);
+  for (const nlohmann::json& changes : std::initializer_list<nlohmann::json>{
+           {{"prenorm", true}}, {{"use_rms_norm", true}}, {{"rotary_emb_fraction", 0.5}}}) {
+    EXPECT_FALSE(read(changes).ok()) << changes;
+  }
+}
 
 }  // namespace
 }  // namespace foretoken

@@ -282,6 +282,18 @@ TEST(JsonSchema, LastDigitsOfLargeLiteralsAreFree) {
     EXPECT_FALSE(rig.accepts(*grammar.value(), "9007199254740996"));
   }
   EXPECT_EQ(left_out(R"({"enum":[9007199254740992,-9007199254740992,0.1]})"), Strings());
+  // Where 64 bits have no room for a range, the double is asked for, or any number.
+  for (const char* number :
+       {"9223372036854775807", "-9223372036854775807", "-9223372036854775808", "-1e19"}) {
+    const std::string schema =
+        std::string(R"({"type":["string","integer"],"enum":[)") + number + R"(,"x"]})";
+    ASSERT_EQ(left_out(schema).size(), 1u) << schema;
+    const auto grammar = rig.compile(form_of_schema(schema, false));
+    ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+    EXPECT_TRUE(rig.accepts(*grammar.value(), R"("x")"));
+    EXPECT_FALSE(rig.accepts(*grammar.value(), R"("y")"));
+    EXPECT_EQ(number[0] == '-', rig.accepts(*grammar.value(), "1")) << schema;
+  }
 }
 
 // Optional parts that no value fits, as unions of types that were reduced to nothing.

@@ -44,6 +44,8 @@ Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
   return check_ids(ids, "prompt", limits);
 }
 
+// The last tokens stay, after which text is written. Of a text that is read from both ends its
+// beginning stays, whose mark may be what is pooled, and the mark at its end.
 void truncate(const Request& request, const RequestLimits& limits, std::vector<int32_t>& ids) {
   if (!request.truncate_prompt_tokens) return;
   int kept = *request.truncate_prompt_tokens;
@@ -52,7 +54,9 @@ void truncate(const Request& request, const RequestLimits& limits, std::vector<i
     const int beside = limits.max_model_len - std::min(request.sampling.max_tokens, most + 1);
     kept = request.pooling != Pooling::kNone || beside < 1 ? most : beside;
   }
-  if (ids.size() > static_cast<size_t>(kept)) ids.erase(ids.begin(), ids.end() - kept);
+  if (ids.size() <= static_cast<size_t>(kept)) return;
+  const int behind = !limits.engine.bidirectional ? kept : kept > 1 ? 1 : 0;
+  ids.erase(ids.begin() + (kept - behind), ids.end() - behind);
 }
 
 Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLimits& limits,

@@ -89,9 +89,17 @@ Status translate_nomic(const ConfigFields& fields, Json* json) {
                        activation->dump().substr(0, 80) +
                        " is not supported; use a model whose MLPs are swiglu");
   }
-  for (const char* bias : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"}) {
-    const Json* given = fields.find(bias);
-    if (given != nullptr && *given != false) return fields.wrong(bias, "false");
+  for (const char* part : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm",
+                           "parallel_block", "use_rms_norm", "rotary_emb_interleaved"}) {
+    const Json* given = fields.find(part);
+    if (given != nullptr && *given != false) return fields.wrong(part, "false");
+  }
+  const Json* turned = fields.find("rotary_emb_fraction");
+  if (turned != nullptr && *turned != 1) return fields.wrong("rotary_emb_fraction", "1");
+  // Longer texts turn by other angles, which are not built.
+  const Json* scaling = fields.find("rotary_scaling_factor");
+  if (scaling != nullptr && !scaling->is_null()) {
+    (*json)["max_position_embeddings"] = json->value("max_trained_positions", Json(2048));
   }
   (*json)["tie_word_embeddings"] = true;
   (*json)["is_causal"] = false;

@@ -361,5 +361,24 @@ TEST(RequestBuilder, LongPromptsLoseTheirBeginning) {
   EXPECT_NE(build(std::move(all)).status().message().find("100 tokens >"), std::string::npos);
 }
 
+// Tokenizers of models that read texts from both ends put marks around them.
+TEST(RequestBuilder, LongTextsKeepTheMarksAroundThem) {
+  RequestLimits limits = kBuilderLimits;
+  limits.engine.bidirectional = true;
+  const auto kept = [&](int truncate) {
+    Request request;
+    request.prompt_token_ids = {2, 11, 12, 13, 14, 3};
+    request.truncate_prompt_tokens = truncate;
+    request.pooling = Pooling::kCls;
+    const auto built = build(std::move(request), 0, limits);
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    return built.value().front()->sequence.tokens;
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(kept(4), (Ids{2, 11, 12, 3}));
+  EXPECT_EQ(kept(1), (Ids{2}));
+  EXPECT_EQ(kept(9), (Ids{2, 11, 12, 13, 14, 3}));
+}
+
 }  // namespace
 }  // namespace foretoken

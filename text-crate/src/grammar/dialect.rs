@@ -67,6 +67,14 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Where `text` of ASCII begins among the next bytes: names and counts are short, and each bracket of
+    /// a regex that has none behind it would look through all that follows.
+    fn find_near(&self, text: &str) -> Option<usize> {
+        const MOST: usize = 64;
+        let mut places = self.rest.as_bytes().windows(text.len()).take(MOST);
+        places.position(|place| place == text.as_bytes())
+    }
+
     /// What is behind a backslash; whether it stands for several letters, as \w does.
     fn escape(&mut self, in_class: bool) -> bool {
         let Some(c) = self.take() else {
@@ -89,11 +97,10 @@ impl<'a> Writer<'a> {
                 self.out.push('\\');
                 self.out.push(c);
                 // Of \x{41} and \p{L} the brace is a part.
-                if let (true, Some(end)) = (self.rest.starts_with('{'), self.rest.find('}')) {
-                    if matches!(c, 'p' | 'P' | 'x' | 'u' | 'U') {
-                        self.out.push_str(&self.rest[..=end]);
-                        self.rest = &self.rest[end + 1..];
-                    }
+                let named = matches!(c, 'p' | 'P' | 'x' | 'u' | 'U') && self.rest.starts_with('{');
+                if let Some(end) = self.find_near("}").filter(|_| named) {
+                    self.out.push_str(&self.rest[..=end]);
+                    self.rest = &self.rest[end + 1..];
                 }
             }
         }
@@ -134,8 +141,7 @@ impl<'a> Writer<'a> {
 
     /// [:alpha:] and the like, behind the first bracket.
     fn take_named(&mut self) -> bool {
-        let end = self.rest.find(":]");
-        let Some(end) = end.filter(|_| self.rest.starts_with(':')) else {
+        let Some(end) = self.find_near(":]").filter(|_| self.rest.starts_with(':')) else {
             return false;
         };
         self.out.push('[');
@@ -165,7 +171,7 @@ impl<'a> Writer<'a> {
 
     /// A brace, of a repetition or not.
     fn brace(&mut self) {
-        let inner = self.rest.find('}').map(|end| &self.rest[..end]);
+        let inner = self.find_near("}").map(|end| &self.rest[..end]);
         let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
         let counts = inner.map(|inner| inner.split_once(',').unwrap_or((inner, "")));
         match counts {

@@ -158,6 +158,11 @@ fn check_schemas(text: &str) -> Outcome<()> {
         let mut values = Deserializer::from_str(&text[at + mark.len()..]).into_iter::<Value>();
         if let Some(Ok(schema)) = values.next() {
             schema::check_cost(&schema)?;
+            if schema::exact::has_low(&schema) {
+                return Err(Failure::new(
+                    "a schema has a number of -9223372036854775808 or less; use a greater one",
+                ));
+            }
         }
     }
     Ok(())
@@ -227,5 +232,8 @@ mod tests {
         let schema = format!("{{\"type\":\"string\",\"allOf\":[{}]}}", many.join(","));
         assert!(check(&format!("start: \"x\" %json {schema} \"y\"\n")).is_err());
         assert!(check("start: %json {\"type\":\"string\"}\n").is_ok());
+        assert!(check("start: %json {\"enum\":[-9223372036854775808]}\n").is_err());
+        assert!(check("start: %json {\"minimum\":-1e19,\"maximum\":-1e19}\n").is_err());
+        assert!(check("start: %json {\"enum\":[-9223372036854774784]}\n").is_ok());
     }
 }

@@ -1,19 +1,35 @@
 //! Literals whose digits a double does not hold, as large ids: llguidance compares numbers as doubles,
 //! and would ask for the neighbour that is one.
 
-use serde_json::{json, Map, Value};
+use serde_json::{json, Map, Number, Value};
 
-/// Whether a literal has such a number.
+/// Whether a literal has such a number, or a low one.
 pub fn is_inexact(literal: &Value) -> bool {
-    match literal {
-        Value::Number(number) => whole(number).is_some_and(|n| n as f64 as i128 != n),
-        Value::Array(items) => items.iter().any(is_inexact),
-        Value::Object(fields) => fields.values().any(is_inexact),
+    has(literal, &|number| {
+        is_low(number) || whole(number).is_some_and(|n| n as f64 as i128 != n)
+    })
+}
+
+/// Whether a schema or a literal has a number that llguidance, where it is a whole one, negates again and
+/// again until the stack ends.
+pub fn has_low(value: &Value) -> bool {
+    has(value, &is_low)
+}
+
+fn is_low(number: &Number) -> bool {
+    number.as_f64().is_some_and(|n| n <= i64::MIN as f64)
+}
+
+fn has(value: &Value, wanted: &impl Fn(&Number) -> bool) -> bool {
+    match value {
+        Value::Number(number) => wanted(number),
+        Value::Array(items) => items.iter().any(|one| has(one, wanted)),
+        Value::Object(fields) => fields.values().any(|one| has(one, wanted)),
         _ => false,
     }
 }
 
-fn whole(number: &serde_json::Number) -> Option<i128> {
+fn whole(number: &Number) -> Option<i128> {
     let signed = number.as_i64().map(i128::from);
     signed.or_else(|| number.as_u64().map(i128::from))
 }
@@ -25,6 +41,7 @@ pub fn nearest(literal: &Value) -> Value {
         return json!({ "const": literal });
     }
     match literal {
+        Value::Number(number) if is_low(number) => json!({ "type": "number" }),
         Value::Number(number) => between(whole(number).unwrap_or(0)),
         Value::Array(items) => {
             let each: Vec<Value> = items.iter().map(nearest).collect();
@@ -52,12 +69,12 @@ fn between(number: i128) -> Value {
         true => (near.next_down(), near),
         false => (near, near.next_up()),
     };
-    let mut range = json!({ "type": "integer" });
-    for (keyword, bound) in [("minimum", below), ("maximum", above)] {
-        // Bounds are 64-bit numbers in llguidance.
-        if let Ok(bound) = i64::try_from(bound as i128) {
-            range[keyword] = json!(bound);
+    // Bounds are 64-bit numbers in llguidance; beyond them only the double can be asked for.
+    let bounded = |bound: f64| i64::try_from(bound as i128).ok();
+    match (bounded(below), bounded(above)) {
+        (Some(least), Some(most)) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
         }
+        _ => json!({ "const": near }),
     }
-    range
 }

@@ -9,7 +9,7 @@ mod counted;
 mod decimals;
 mod disjoint;
 mod equality;
-mod exact;
+pub mod exact;
 mod formats;
 mod negation;
 mod notes;

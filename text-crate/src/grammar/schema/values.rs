@@ -50,7 +50,14 @@ pub fn literals(to: &mut Converter, keyword: &str, value: &Value, at: &Place, ou
         out.insert(keyword.into(), value.clone());
         return;
     }
-    to.notes.add(at, keyword, "the last digits of numbers that a double does not hold are free");
+    to.notes.add(
+        at,
+        keyword,
+        match exact::has_low(value) {
+            true => "numbers of -9223372036854775807 or less may be any",
+            false => "the last digits of numbers that a double does not hold are free",
+        },
+    );
     let options: Vec<Value> = match value {
         Value::Array(all) if keyword == "enum" => all.iter().map(exact::nearest).collect(),
         one => vec![exact::nearest(one)],
