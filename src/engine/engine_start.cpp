@@ -250,7 +250,9 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   FT_ASSIGN_OR_RETURN(texts_, texts.get());
   FT_ASSIGN_OR_RETURN(model_, std::move(model));
   const ModelConfig& loaded = model_->config();
-  FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
+  if (!is_dummy(config.load_format)) {
+    FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
+  }
   const std::string note = long_form_note(
       loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
   if (!note.empty()) FT_LOG(warn, "{}", note);

@@ -1,15 +1,18 @@
 #include "engine/engine_impl.h"
 
 #include <atomic>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
 #include "engine/dialled_engine.h"
+#include "support/folders.h"
 #include "support/gate.h"
 #include "support/held_queue.h"
 #include "support/hold_processor.h"
 #include "support/no_threads.h"
 #include "support/sanitizers.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -266,6 +269,20 @@ TEST_F(EngineTest, StartUpErrorsNameTheirCause) {
   wrong = config(0);
   wrong.attention_backend = "magic";
   EXPECT_TRUE(contains(message_of(wrong), "magic"));
+}
+
+// Of which there is no more than a config.json.
+TEST_F(EngineTest, RandomWeightsJudgeNothing) {
+  const test::ScratchFolder folder;
+  std::filesystem::copy(
+      std::string(kSourceFolder) + "/tests/golden/encoders/bert_judge/config.json", folder.path());
+  EngineConfig random = config(0);
+  random.model = folder.path();
+  random.load_format = "dummy";
+  random.max_model_len = 64;
+  const auto engine = make(random);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->info().num_labels, 0);
 }
 
 class EngineSeeds : public testing::Test {
