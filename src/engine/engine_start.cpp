@@ -120,7 +120,10 @@ Result<ResolvedConfig> EngineImpl::resolve(EngineConfig config, const ModelFiles
 
 Status EngineImpl::open_ranks(const EngineConfig& config, const ModelConfig& model,
                               std::vector<RankLinks> others) {
-  if (!others.empty()) local_ranks_ = std::make_unique<LocalRanks>(config, std::move(others));
+  if (!others.empty()) {
+    local_ranks_ = std::make_unique<LocalRanks>();
+    local_ranks_->start(config, std::move(others));
+  }
   return ranks_.open(*device_, {.max_row_bytes = max_row_bytes(model),
                                 .avoids_peer_memory = config.parallel.disable_custom_all_reduce,
                                 .in_lanes = config.parallel.enable_dbo});

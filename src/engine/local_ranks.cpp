@@ -20,7 +20,7 @@ EngineConfig config_of_rank(const EngineConfig& config, int rank) {
 
 }  // namespace
 
-LocalRanks::LocalRanks(const EngineConfig& config, std::vector<RankLinks> links) {
+void LocalRanks::start(const EngineConfig& config, std::vector<RankLinks> links) {
   make_logger();
   for (size_t i = 0; i < links.size(); ++i) {
     threads_.emplace_back([own = config_of_rank(config, static_cast<int>(i) + 1),

@@ -12,14 +12,16 @@ namespace foretoken {
 // of the engine at the same time as rank 0, and runs rank 0's plans until they end.
 class LocalRanks {
  public:
-  // `links`: of the ranks from 1 on. `config` is that of rank 0; on CUDA rank r takes
-  // the r-th device from device_ordinal on. An error of a rank ends the group, and so comes to rank
-  // 0 from its own link.
-  LocalRanks(const EngineConfig& config, std::vector<RankLinks> links);
+  LocalRanks() = default;
   // Waits for them: rank 0 has sent its last plan or ended the group.
   ~LocalRanks();
   LocalRanks(const LocalRanks&) = delete;
   LocalRanks& operator=(const LocalRanks&) = delete;
+
+  // Once. `links`: of the ranks from 1 on. `config` is that of rank 0; on CUDA rank r takes the
+  // r-th device from device_ordinal on. An error of a rank ends the group, and so comes to rank 0
+  // from its own link. Throws where a thread does not start; those before it run then.
+  void start(const EngineConfig& config, std::vector<RankLinks> links);
 
  private:
   std::vector<std::thread> threads_;

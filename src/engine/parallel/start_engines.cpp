@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread_limit.h"
 #include "engine/parallel/data_parallel_engine.h"
 #include "engine/parallel/engine_host.h"
 #include "engine/parallel/make_engine.h"
@@ -51,13 +52,18 @@ Result<Engines> make_together(int size, const MakeEngine& make) {
   std::latch barriers(size);
   Engines engines(static_cast<size_t>(size));
   std::vector<std::future<Status>> starts;
-  for (int i = 0; i < size; ++i) {
-    starts.push_back(std::async(std::launch::async, [&, i] {
-      StartBarrier barrier(barriers, i == 0);
-      return make(i, &barrier, &engines[static_cast<size_t>(i)]);
-    }));
-  }
   Status status;
+  for (int i = 0; i < size && status.ok(); ++i) {
+    status = start_threads([&, i]() -> Status {
+      starts.push_back(std::async(std::launch::async, [&, i] {
+        StartBarrier barrier(barriers, i == 0);
+        return make(i, &barrier, &engines[static_cast<size_t>(i)]);
+      }));
+      return {};
+    });
+    // Nobody is left who would give up the barriers of the others.
+    if (!status.ok()) barriers.count_down(size - i);
+  }
   for (std::future<Status>& start : starts) {
     const Status one = start.get();
     if (status.ok()) status = one;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/log.h"
+#include "base/thread_limit.h"
 #include "base/thread_role.h"
 
 namespace foretoken {
@@ -26,8 +27,11 @@ RankLoop::~RankLoop() {
 }
 
 Status RankLoop::run() {
-  receiver_ = std::thread([this] { receive_main(); });
-  const Status status = run_steps();
+  const Status started = start_threads([this]() -> Status {
+    receiver_ = std::thread([this] { receive_main(); });
+    return {};
+  });
+  const Status status = started.ok() ? run_steps() : started;
   if (!status.ok()) parts_.ranks.abort(status);
   return status;
 }

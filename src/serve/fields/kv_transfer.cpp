@@ -12,6 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kTransferFlag = "--kv-transfer-config";
 constexpr double kGiB = 1 << 30;
+constexpr uint64_t kMaxHostTokens = uint64_t{1} << 40;  // of --kv-offloading-tokens
 
 // A connector that keeps blocks in host memory.
 struct HostConnector {
@@ -69,9 +70,14 @@ Status write_room(const HostConnector& connector, const HostRoom& room, EngineCo
   const int num_ranks = ranks.tensor_parallel_size * ranks.pipeline_parallel_size;
   double bytes = room.bytes_per_rank > 0 ? room.bytes_per_rank * num_ranks : room.bytes;
   if (bytes == 0 && room.num_blocks > 0) {
-    const auto block = static_cast<int64_t>(room.block_size);
-    config->kv_offloading_tokens =
-        static_cast<int64_t>(room.num_blocks) * (block > 0 ? block : config->block_size);
+    const auto own = static_cast<uint64_t>(std::max(config->block_size, 1));
+    const uint64_t block = room.block_size > 0 ? room.block_size : own;
+    if (room.num_blocks > kMaxHostTokens / block) {
+      return invalid_argument(std::string(kTransferFlag) + ": num_cpu_blocks of block_size " +
+                              std::to_string(block) + " are too many tokens; use " +
+                              std::to_string(kMaxHostTokens / block) + " blocks at most");
+    }
+    config->kv_offloading_tokens = static_cast<int64_t>(room.num_blocks * block);
     return {};
   }
   if (bytes == 0) bytes = connector.usual_bytes;

@@ -1,6 +1,9 @@
 #include "serve/openai/score_request.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "serve/fields/json_fields.h"
@@ -82,14 +85,29 @@ Result<std::string> beginning(const Engine& engine, const std::string& text,
   return is_whole ? common : decoded;
 }
 
+using Ids = std::vector<int32_t>;
+
+Status encode_one(const Engine& engine, const Request& request, bool special, Ids* ids) {
+  const auto encode = [&](const std::string& text, Ids* to) {
+    return engine.encode(text, special, to);
+  };
+  if (request.truncate_prompt_tokens) return encode(request.prompt, ids);
+  return encode_prompt(request.prompt, engine.info().max_model_len, encode, ids);
+}
+
 // Special tokens stand around either text; of those before the second one, where a model has them
-// at both ends, the last of the first text takes the place or joins it.
-Result<std::vector<int32_t>> ids_of_pair(const Engine& engine, const std::string& first,
-                                         const std::string& second) {
+// at both ends, the last of the first text takes the place or joins it. No longer than can be of
+// use, since one text may be in thousands of pairs.
+Result<Ids> ids_of_pair(const Engine& engine, const Ids& first, const Request& second) {
   const EngineInfo& info = engine.info();
-  std::vector<int32_t> ids, more;
-  FT_RETURN_IF_ERROR(engine.encode(first, true, &ids));
-  FT_RETURN_IF_ERROR(engine.encode(second, info.pair_marks > 0, &more));
+  const auto most = static_cast<size_t>(info.max_model_len) + 1;
+  Ids more;
+  FT_RETURN_IF_ERROR(encode_one(engine, second, info.pair_marks > 0, &more));
+  if (!second.truncate_prompt_tokens && first.size() + more.size() > most + 1) {
+    return prompt_too_long(first.size() + more.size(), info.max_model_len);
+  }
+  Ids ids(first.size() > most ? first.end() - static_cast<int64_t>(most) : first.begin(),
+          first.end());
   if (info.pair_marks == 2 && !ids.empty()) ids.push_back(ids.back());
   const size_t begin = info.pair_marks > 0 && !more.empty() ? 1 : 0;
   for (size_t i = begin; i < more.size(); ++i) ids.push_back(more[i] + info.second_text_ids);
@@ -108,10 +126,11 @@ Status join_pairs(const Engine& engine, ScoreRequest* request) {
   std::vector<Request>& requests = request->embeddings.requests;
   const size_t num_first = request->first.size();
   std::vector<Request> pairs;
+  Ids first;
   for (size_t i = 0; i < request->second.size(); ++i) {
+    if (i < num_first) FT_RETURN_IF_ERROR(encode_one(engine, requests[i], true, &first));
     Request pair = requests[num_first + i];
-    FT_ASSIGN_OR_RETURN(pair.prompt_token_ids,
-                        ids_of_pair(engine, requests[num_first == 1 ? 0 : i].prompt, pair.prompt));
+    FT_ASSIGN_OR_RETURN(pair.prompt_token_ids, ids_of_pair(engine, first, pair));
     pair.prompt.clear();
     pairs.push_back(std::move(pair));
   }

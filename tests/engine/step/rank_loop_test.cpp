@@ -7,6 +7,7 @@
 #include "engine/engine_parts.h"
 #include "group/local_link.h"
 #include "support/dialled_set.h"
+#include "support/no_threads.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -43,6 +44,13 @@ TEST_F(RankLoopTest, EndsWithTheGroup) {
   const Status status = loop_->run();
   ending.join();
   EXPECT_NE(status.message().find("rank 0 is tired"), std::string::npos) << status.message();
+}
+
+TEST_F(RankLoopTest, WithoutAThreadItEndsTheGroup) {
+  const test::NoThreads none;
+  EXPECT_NE(loop_->run().message().find("ulimit -u"), std::string::npos);
+  const auto told = first_->least(1, "a number");
+  EXPECT_NE(told.status().message().find("ulimit -u"), std::string::npos);
 }
 
 // A plan of a step that the device is not at is its queue's error, which ends the group.

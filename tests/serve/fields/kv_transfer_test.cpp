@@ -76,6 +76,10 @@ TEST(KvTransfer, OthersAreRefusedWithARemedy) {
                 remedy);
   EXPECT_NE(refusal(R"({"kv_connector": "OffloadingConnector"})").find("cpu_bytes_to_use"),
             std::string::npos);
+  EXPECT_NE(refusal(R"({"kv_connector": "OffloadingConnector", "kv_connector_extra_config":
+                        {"num_cpu_blocks": 1152921504606846976, "block_size": 16}})")
+                .find("use 68719476736 blocks at most"),
+            std::string::npos);
   EngineConfig sized;
   sized.kv_offloading_size = 2;
   EXPECT_FALSE(read_kv_transfer(R"({"kv_connector": "SimpleCPUOffloadConnector"})", &sized).ok());

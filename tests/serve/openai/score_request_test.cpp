@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/quiet_engine.h"
+
 namespace foretoken {
 namespace {
 
@@ -54,6 +56,57 @@ TEST(ScoreRequest, TakesWhatEmbeddingsTake) {
   EXPECT_EQ(request.value().embeddings.requests.back().truncate_prompt_tokens, 4);
   defaults.model_names = {"other"};
   EXPECT_EQ(parse_score_request(body, defaults).status().code(), StatusCode::kNotFound);
+}
+
+// A token for each letter, and special ones around the text.
+class JudgingEngine : public test::QuietEngine {
+ public:
+  JudgingEngine() {
+    info_.num_labels = 1;
+    info_.pair_marks = 1;
+    info_.max_model_len = 8;
+  }
+  Status encode(const std::string& text, bool special, std::vector<int32_t>* ids) const override {
+    num_read_ += text.size();
+    ids->assign(text.begin(), text.end());
+    if (!special) return {};
+    ids->insert(ids->begin(), 1);
+    ids->push_back(2);
+    return {};
+  }
+  size_t num_read() const { return num_read_; }
+
+ private:
+  mutable size_t num_read_ = 0;
+};
+
+TEST(ScoreRequest, AQueryIsReadOnceForAllOfItsPairs) {
+  const JudgingEngine engine;
+  auto request = parse_rerank_request({{"query", "qqq"}, {"documents", {"a", "b", "c"}}}, {});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  ASSERT_TRUE(join_pairs(engine, &request.value()).ok());
+  EXPECT_EQ(engine.num_read(), 6u);
+  ASSERT_EQ(request.value().embeddings.requests.size(), 3u);
+  EXPECT_EQ(request.value().embeddings.requests[1].prompt_token_ids,
+            (std::vector<int32_t>{1, 'q', 'q', 'q', 2, 'b', 2}));
+}
+
+TEST(ScoreRequest, PairsMuchTooLongAreRefusedOrCutBeforeThereAreMany) {
+  const JudgingEngine engine;
+  const std::string query(100'000, 'q');
+  auto whole = parse_rerank_request({{"query", query}, {"documents", {"a", "b"}}}, {});
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  const Status status = join_pairs(engine, &whole.value());
+  EXPECT_NE(status.message().find("prompt is too long"), std::string::npos) << status.message();
+  EXPECT_LT(engine.num_read(), 10'000u);
+  auto cut = parse_rerank_request(
+      {{"query", query}, {"documents", {"a", "b"}}, {"truncate_prompt_tokens", 4}}, {});
+  ASSERT_TRUE(cut.ok()) << cut.status().message();
+  ASSERT_TRUE(join_pairs(engine, &cut.value()).ok());
+  for (const Request& pair : cut.value().embeddings.requests) {
+    EXPECT_LE(pair.prompt_token_ids.size(), 11u);
+    EXPECT_EQ(pair.prompt_token_ids.back(), 2);
+  }
 }
 
 }  // namespace
