@@ -27,7 +27,7 @@ class EngineFields:
     # Threads of the CPU device (default: one a physical core)
     cpu_threads: int | None = None
 
-    # auto, float32 or bfloat16
+    # auto, float32 or bfloat16; float16 and half are as auto
     dtype: Any = "auto"
 
     # fp8: round the matrices of layers to FP8 (E4M3, a scale for each output) while they are
