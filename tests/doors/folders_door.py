@@ -105,7 +105,7 @@ class Folders(unittest.TestCase):
         (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data[begin:])
         self.loads(folder)
         self.assertIn("no output matrix", self.run_model(folder).stderr)
-        self.refused(self.changed(is_causal=False), "is_causal")
+        self.refused(self.changed(is_causal=False), "reads a text from both ends and writes none")
 
     def test_fields_that_cannot_be(self):
         """hf 45049, llama-factory 8166: what is wrong is named with its field or its shapes"""
