@@ -34,19 +34,10 @@ constexpr auto kIndexedTensors = joined_rows(
                                                {"indexer.attn_q_b", "self_attn.indexer.wq_b"},
                                                {"indexer.proj", "self_attn.indexer.weights_proj"},
                                                {"indexer.k_norm", "self_attn.indexer.k_norm"}}));
-constexpr auto kDeepseekKeys = joined_rows(
-    kLatentKeys, std::to_array<GgufKey>({{"leading_dense_block_count", "first_k_dense_replace"},
-                                         {"expert_count", "n_routed_experts"},
-                                         {"expert_used_count", "num_experts_per_tok"},
-                                         {"expert_shared_count", "n_shared_experts"},
-                                         {"expert_feed_forward_length", "moe_intermediate_size"},
-                                         {"expert_weights_scale", "routed_scaling_factor"},
-                                         {"expert_weights_norm", "norm_topk_prob", false, true},
-                                         {"expert_gating_func", "gating"},
-                                         {"expert_group_count", "n_group"},
-                                         {"expert_group_used_count", "topk_group"},
-                                         {"attention.temperature_scale", "llama_4_scaling_beta"},
-                                         {"nextn_predict_layers", "num_nextn_predict_layers"}}));
+constexpr auto kDeepseekKeys =
+    joined_rows(joined_rows(kLatentKeys, kGroupedExpertKeys),
+                std::to_array<GgufKey>({{"expert_gating_func", "gating"},
+                                        {"attention.temperature_scale", "llama_4_scaling_beta"}}));
 constexpr auto kIndexedKeys = joined_rows(
     kDeepseekKeys, std::to_array<GgufKey>({{"attention.indexer.head_count", "index_n_heads"},
                                            {"attention.indexer.key_length", "index_head_dim"},

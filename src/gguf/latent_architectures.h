@@ -36,6 +36,19 @@ inline constexpr auto kLatentKeys =
                             {"attention.value_length", "value_length"},
                             {"attention.value_length_mla", "v_head_dim"}});
 
+// The sizes of mixtures whose experts are grouped, as of GLM 4.5 and DeepSeek.
+inline constexpr auto kGroupedExpertKeys =
+    std::to_array<GgufKey>({{"leading_dense_block_count", "first_k_dense_replace"},
+                            {"expert_count", "n_routed_experts"},
+                            {"expert_used_count", "num_experts_per_tok"},
+                            {"expert_shared_count", "n_shared_experts"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"expert_weights_norm", "norm_topk_prob", false, true},
+                            {"expert_group_count", "n_group"},
+                            {"expert_group_used_count", "topk_group"},
+                            {"nextn_predict_layers", "num_nextn_predict_layers"}});
+
 // Part of gguf_architectures: models with latent attention, of DeepSeek V2 and V3 and their kin
 // and, with indexers, of DeepSeek V3.2 and GLM 5.
 std::span<const GgufArchitecture> latent_gguf_architectures();

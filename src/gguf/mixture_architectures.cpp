@@ -1,5 +1,6 @@
 #include "gguf/mixture_architectures.h"
 
+#include "gguf/latent_architectures.h"
 #include "gguf/own_keys.h"
 
 namespace foretoken {
@@ -174,16 +175,6 @@ constexpr GgufName kLlama4Tensors[] = {{"ffn_gate", "feed_forward.gate_proj"},
                                        {"ffn_up_shexp", "feed_forward.shared_expert.up_proj"},
                                        {"ffn_down_shexp", "feed_forward.shared_expert.down_proj"}};
 
-constexpr GgufKey kGlm4MoeKeys[] = {{"leading_dense_block_count", "first_k_dense_replace"},
-                                    {"expert_count", "n_routed_experts"},
-                                    {"expert_used_count", "num_experts_per_tok"},
-                                    {"expert_shared_count", "n_shared_experts"},
-                                    {"expert_feed_forward_length", "moe_intermediate_size"},
-                                    {"expert_weights_scale", "routed_scaling_factor"},
-                                    {"expert_weights_norm", "norm_topk_prob", false, true},
-                                    {"expert_group_count", "n_group"},
-                                    {"expert_group_used_count", "topk_group"},
-                                    {"nextn_predict_layers", "num_nextn_predict_layers"}};
 // The window is that of published folders, which do not count the row itself.
 constexpr GgufKey kMimo2Keys[] = {{"attention.value_length", "v_head_dim"},
                                   {"attention.value_scale", "attention_value_scale"},
@@ -308,21 +299,21 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .hf_class = "Glm4MoeForCausalLM",
      .model_type = "glm4_moe",
      .tensors = kGlm4MoeTensors,
-     .keys = kGlm4MoeKeys,
+     .keys = kGroupedExpertKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})",
      .complete = complete_glm4_moe},
     {.name = "dots1",
      .hf_class = "Dots1ForCausalLM",
      .model_type = "dots1",
      .tensors = kDots1Tensors,
-     .keys = kGlm4MoeKeys,
+     .keys = kGroupedExpertKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
     {.name = "bailingmoe2",
      .hf_class = "BailingMoeV2ForCausalLM",
      .model_type = "bailing_moe",
      .tensors = kBailing2Tensors,
      .model_tensors = kBailing2Model,
-     .keys = kGlm4MoeKeys,
+     .keys = kGroupedExpertKeys,
      .fields = R"({"first_k_dense_replace": 0, "n_group": 1, "topk_group": 1,
                    "partial_rotary_factor": 1.0})",
      .complete = complete_glm4_moe},
@@ -337,7 +328,7 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .hf_class = "ExaoneMoeForCausalLM",
      .model_type = "exaone_moe",
      .tensors = kExaoneMoeTensors,
-     .keys = kGlm4MoeKeys,
+     .keys = kGroupedExpertKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})",
      .complete = complete_glm4_moe},
     {.name = "hy_v3",

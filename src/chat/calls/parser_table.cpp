@@ -242,47 +242,45 @@ Made minimax_m3(const ChatParserOptions& options) {
   return std::make_unique<NestedCalls>(options.tools);
 }
 
-Made hy_v3(const ChatParserOptions& options) {
+// Tags of GLM's kind around keys and values; `mark` begins the name of each.
+XmlCallFormat tagged_arguments(const std::string& mark = "") {
   XmlCallFormat format;
+  format.key_open = "<" + mark + "arg_key>";
+  format.key_close = "</" + mark + "arg_key>";
+  format.value_open = "<" + mark + "arg_value>";
+  format.value_close = "</" + mark + "arg_value>";
+  return format;
+}
+
+Made hy_v3(const ChatParserOptions& options) {
+  XmlCallFormat format = tagged_arguments();
   format.section_open = {"<tool_calls>"};
   format.section_close = {"</tool_calls>"};
   format.call_open = "<tool_call>";
   format.name_ends = {"<tool_sep>"};
   format.call_close = "</tool_call>";
-  format.key_open = "<arg_key>";
-  format.key_close = "</arg_key>";
-  format.value_open = "<arg_value>";
-  format.value_close = "</arg_value>";
   format.bare = true;
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
 // The name ends where parameters begin.
 Made hy_v4(const ChatParserOptions& options) {
-  XmlCallFormat format;
+  XmlCallFormat format = tagged_arguments();
   format.section_open = {"<tool_calls>"};
   format.section_close = {"</tool_calls>"};
   format.call_open = "<tool_call>";
   format.name_ends = {"<arg_key>", "</tool_call>"};
   format.call_close = "</tool_call>";
-  format.key_open = "<arg_key>";
-  format.key_close = "</arg_key>";
-  format.value_open = "<arg_value>";
-  format.value_close = "</arg_value>";
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }
 
 Made k2_horizon(const ChatParserOptions& options) {
-  XmlCallFormat format;
+  XmlCallFormat format = tagged_arguments("ifm|");
   format.section_open = {"<ifm|tool_calls>"};
   format.section_close = {"</ifm|tool_calls>"};
   format.call_open = "<ifm|tool_call>";
   format.name_ends = {"<ifm|arg_key>", "</ifm|tool_call>"};
   format.call_close = "</ifm|tool_call>";
-  format.key_open = "<ifm|arg_key>";
-  format.key_close = "</ifm|arg_key>";
-  format.value_open = "<ifm|arg_value>";
-  format.value_close = "</ifm|arg_value>";
   format.type_open = "<ifm|arg_type>";
   format.type_close = "</ifm|arg_type>";
   format.objects = true;
@@ -290,14 +288,10 @@ Made k2_horizon(const ChatParserOptions& options) {
 }
 
 Made glm(const ChatParserOptions& options) {
-  XmlCallFormat format;
+  XmlCallFormat format = tagged_arguments();
   format.section_open = {"<tool_call>"};
   format.section_close = {"</tool_call>"};
   format.name_ends = {"\n", "<arg_key>", "</tool_call>"};
-  format.key_open = "<arg_key>";
-  format.key_close = "</arg_key>";
-  format.value_open = "<arg_value>";
-  format.value_close = "</arg_value>";
   format.untyped_json = true;
   return std::make_unique<XmlCalls>(std::move(format), options.tools);
 }

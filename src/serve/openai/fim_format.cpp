@@ -1,6 +1,5 @@
 #include "serve/openai/fim_format.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "serve/answer/sse.h"
@@ -9,22 +8,15 @@
 #include "serve/openai/openai_choice.h"
 
 namespace foretoken {
-namespace {
 
 using nlohmann::ordered_json;
-
-size_t num_choices_of(const OpenAiRequest& request) {
-  return static_cast<size_t>(std::max(request.requests.front().sampling.n, 1));
-}
-
-}  // namespace
 
 FimFormat::FimFormat(OpenAiRequest request, OpenAiLabel label)
     : request_(std::move(request)),
       label_(std::move(label)),
-      begun_(num_choices_of(request_)),
+      begun_(static_cast<size_t>(choice_counts(request_).front())),
       num_open_(begun_.size()),
-      usage_(std::vector<int>{static_cast<int>(begun_.size())}) {}
+      usage_(choice_counts(request_)) {}
 
 std::string FimFormat::whole(const std::vector<const OutputSum*>& sums) {
   ordered_json body = openai_response(request_, sums, {}, label_);

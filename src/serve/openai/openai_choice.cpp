@@ -74,6 +74,12 @@ class WatchedParser final : public ChatParser {
 
 }  // namespace
 
+std::vector<int> choice_counts(const OpenAiRequest& request) {
+  std::vector<int> counts;
+  for (const Request& one : request.requests) counts.push_back(std::max(one.sampling.n, 1));
+  return counts;
+}
+
 bool splits_reasoning(const OpenAiRequest& request) {
   return request.kind == OpenAiKind::kChat && !request.parser.reasoning_parser.empty();
 }

@@ -12,6 +12,9 @@ namespace foretoken {
 
 // Parts that whole answers and streams share.
 
+// How many answers each of the requests has.
+std::vector<int> choice_counts(const OpenAiRequest& request);
+
 // Whether the text of a chat is split into reasoning and the rest.
 bool splits_reasoning(const OpenAiRequest& request);
 

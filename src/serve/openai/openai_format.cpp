@@ -13,12 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::vector<int> choice_counts(const OpenAiRequest& request) {
-  std::vector<int> counts;
-  for (const Request& one : request.requests) counts.push_back(std::max(one.sampling.n, 1));
-  return counts;
-}
-
 const char* chunk_object(OpenAiKind kind) {
   return kind == OpenAiKind::kChat ? "chat.completion.chunk" : "text_completion";
 }

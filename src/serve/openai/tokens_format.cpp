@@ -14,10 +14,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-int choices_of_tokens(const OpenAiRequest& request) {
-  return std::max(request.requests.front().sampling.n, 1);
-}
-
 // As vLLM's, they name the token itself where no others are asked for.
 ordered_json logprobs_of(const RequestOutput& output) {
   ordered_json told = chat_logprobs(named_by_id(output.logprobs));
@@ -52,9 +48,7 @@ Result<ordered_json> completion_of_tokens(const ordered_json& body) {
 }
 
 TokensFormat::TokensFormat(OpenAiRequest request, std::string id)
-    : request_(std::move(request)),
-      id_(std::move(id)),
-      usage_(std::vector<int>{choices_of_tokens(request_)}) {}
+    : request_(std::move(request)), id_(std::move(id)), usage_(choice_counts(request_)) {}
 
 ordered_json TokensFormat::choice(const RequestOutput& output) const {
   const bool wanted = request_.requests.front().sampling.logprobs.has_value();
