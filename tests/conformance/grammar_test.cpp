@@ -20,7 +20,7 @@ constexpr int kGrammarTokens = 48;
 
 StructuredOutputs form(int kind) {
   StructuredOutputs wanted;
-  switch (kind % 6) {
+  switch (kind % 7) {
     case 0:
       wanted.json = R"({"type":"object","properties":{"name":{"type":"string","maxLength":12},
         "age":{"type":"integer","minimum":0,"maximum":99},"tags":{"type":"array","maxItems":2,
@@ -39,6 +39,14 @@ StructuredOutputs form(int kind) {
           "root ::= item (\", \" item)* \".\"\nitem ::= [a-z]{1,8} (\" \" [a-z]{1,5})?";
       break;
     case 4:
+      wanted.structural_tag = R"({"type":"structural_tag","format":{"type":"sequence","elements":[
+        {"type":"const_string","value":"I say "},
+        {"type":"tags_with_separator","separator":" and ","at_least_one":true,
+         "stop_after_first":true,"tags":[{"type":"tag","begin":"<q>","end":"</q>",
+         "content":{"type":"regex","pattern":"[a-z ]{1,24}"}}]},
+        {"type":"json_schema","json_schema":{"enum":["yes","no"]}}]}})";
+      break;
+    case 6:
       wanted.json_object = true;
       break;
     default:
@@ -49,7 +57,7 @@ StructuredOutputs form(int kind) {
 }
 
 bool has_form(int kind, const std::string& text) {
-  switch (kind % 6) {
+  switch (kind % 7) {
     case 0: {
       const Json value = Json::parse(text, nullptr, false);
       return value.is_object() && value.size() == 3 && value["name"].is_string() &&
@@ -64,6 +72,8 @@ bool has_form(int kind, const std::string& text) {
     case 3:
       return std::regex_match(text, std::regex("[a-z]+( [a-z]+)?(, [a-z]+( [a-z]+)?)*\\."));
     case 4:
+      return std::regex_match(text, std::regex("I say <q>[a-z ]{1,24}</q>\"(yes|no)\""));
+    case 6:
       return Json::parse(text, nullptr, false).is_object();
     default:
       return std::regex_match(text, std::regex("[A-Z][a-z]+( [a-z]+)*!"));
@@ -123,7 +133,7 @@ void expect_forms(const std::vector<Request>& requests, const Outcome& result) {
     if (output.finish_reason == FinishReason::kLength) continue;
     ++num_ended;
     EXPECT_EQ(output.finish_reason, FinishReason::kStop);
-    EXPECT_TRUE(has_form(kind_of(i), output.text)) << kind_of(i) % 6 << ": " << output.text;
+    EXPECT_TRUE(has_form(kind_of(i), output.text)) << kind_of(i) % 7 << ": " << output.text;
   }
   EXPECT_GE(num_ended, static_cast<int>(requests.size()) / 4);
 }

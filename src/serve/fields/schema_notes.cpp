@@ -20,17 +20,27 @@ Status note_schema(const std::string& schema, const std::string& name,
   return {};
 }
 
+// The schemas of a structural tag's formats, which lie in each other, and of its older structures.
+Status note_parts(const json& part, const std::string& name, std::vector<std::string>* warnings) {
+  for (const auto& [key, value] : part.items()) {
+    const std::string path = part.is_array() ? name + "[" + key + "]" : name + "." + key;
+    if (part.is_object() && (key == "json_schema" || key == "schema")) {
+      if (value.is_string()) continue;
+      FT_RETURN_IF_ERROR(note_schema(json_text(value), path, warnings));
+    } else if (value.is_structured()) {
+      FT_RETURN_IF_ERROR(note_parts(value, path, warnings));
+    }
+  }
+  return {};
+}
+
 // Whatever else is wrong with a structural tag is for the engine to say.
 Status note_structures(const std::string& tag, const std::string& name,
                        std::vector<std::string>* warnings) {
   const json object = parsed_ordered_json(tag);
-  if (!object.is_object() || !object.contains("structures")) return {};
-  const json& structures = object["structures"];
-  for (size_t i = 0; structures.is_array() && i < structures.size(); ++i) {
-    if (!structures[i].is_object() || !structures[i].contains("schema")) continue;
-    FT_RETURN_IF_ERROR(note_schema(json_text(structures[i]["schema"]),
-                                   name + " structures[" + std::to_string(i) + "].schema",
-                                   warnings));
+  for (const char* member : {"format", "structures"}) {
+    if (!object.is_object() || !object.contains(member)) continue;
+    FT_RETURN_IF_ERROR(note_parts(object[member], name + " " + member, warnings));
   }
   return {};
 }

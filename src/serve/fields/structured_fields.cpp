@@ -131,6 +131,7 @@ void read_vllm_form(JsonFields& fields, const json& object, StructuredOutputs* o
   inner.read("grammar", &outputs->grammar);
   if (const json* tag = inner.raw("structural_tag"); tag != nullptr) {
     outputs->structural_tag = tag->is_string() ? tag->get<std::string>() : json_text(*tag);
+    outputs->disable_additional_properties = true;
   }
   inner.read("disable_any_whitespace", &outputs->disable_any_whitespace);
   inner.read("disable_additional_properties", &outputs->disable_additional_properties);
@@ -194,6 +195,7 @@ Status read_format(const json& format, const std::string& name, const json& sche
     form.disable_additional_properties = true;
   } else if (type == "structural_tag") {
     form.structural_tag = json_text(format);
+    form.disable_additional_properties = true;
   } else if (text_names(type) != nullptr) {
     FT_RETURN_IF_ERROR(read_text_form(format, name, type, &form));
   } else {

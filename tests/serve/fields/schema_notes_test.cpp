@@ -38,6 +38,12 @@ TEST(SchemaNotes, OfAStructuralTag) {
   Strings warnings;
   EXPECT_TRUE(note_schemas(form, "'x'", &warnings).ok());
   EXPECT_EQ(warnings, Strings{"'x' structures[1].schema: 'contains' at $ is not enforced"});
+  warnings.clear();
+  form.structural_tag = R"({"format":{"type":"sequence","elements":[{"type":"any_text"},
+      {"type":"json_schema","json_schema":{"type":"array","contains":{"type":"null"}}}]}})";
+  EXPECT_TRUE(note_schemas(form, "'x'", &warnings).ok());
+  EXPECT_EQ(warnings,
+            Strings{"'x' format.elements[1].json_schema: 'contains' at $ is not enforced"});
   form.structural_tag = "[";
   EXPECT_TRUE(note_schemas(form, "'x'", &warnings).ok());
 }

@@ -40,6 +40,8 @@ TEST(StructuredFields, ResponseFormats) {
   EXPECT_NE(form(R"({"response_format": {"type": "structural_tag", "triggers": []}})")
                 .structural_tag.find("triggers"),
             std::string::npos);
+  EXPECT_TRUE(form(R"({"response_format": {"type": "structural_tag", "format": {}}})")
+                  .disable_additional_properties);
 }
 
 // Clients put OpenAI's object where a schema alone belongs, and, for TensorRT-LLM, the other way.

@@ -95,13 +95,11 @@ impl Writer<'_> {
 
     /// Special tokens other than the marker may stand in the text; those that end it are not of it.
     fn specials(&self, marker: Option<u32>) -> String {
-        let trie = self.env.factory.tok_env().tok_trie();
-        let end = self.env.vocab_size as u32;
-        let ids: Vec<String> = trie
-            .get_special_tokens()
-            .into_iter()
-            .filter(|id| *id < end && Some(*id) != marker && !self.env.eos_ids.contains(id))
-            .map(|id| id.to_string())
+        let ids: Vec<String> = self
+            .env
+            .specials()
+            .filter(|(_, id)| Some(*id) != marker && !self.env.eos_ids.contains(id))
+            .map(|(_, id)| id.to_string())
             .collect();
         ids.join(",")
     }

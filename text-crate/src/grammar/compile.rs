@@ -1,14 +1,14 @@
 //! What a request says about its output, as a grammar of llguidance.
 
 use super::calls;
-use super::dialect;
 use super::either;
 use super::gbnf;
 use super::lark;
 use super::matcher::{told, FtGrammar};
+use super::places;
 use super::reasoning::Reasoning;
 use super::schema::{self, JsonOptions};
-use super::tags;
+use super::tag;
 use super::vocabulary::FtGrammarEnv;
 use crate::ffi::{Failure, Outcome};
 use llguidance::api::TopLevelGrammar;
@@ -60,7 +60,7 @@ fn grammar_of(
         Kind::JsonSchema => {
             TopLevelGrammar::from_json_schema(schema::prepared(schema::parse(text)?, options)?)
         }
-        Kind::Regex => TopLevelGrammar::from_regex(&dialect::plain(text)),
+        Kind::Regex => TopLevelGrammar::from_regex(&places::checked(text)?),
         Kind::Choice => TopLevelGrammar::from_regex(&choice_regex(text)?),
         Kind::Grammar if gbnf::is_gbnf(text) => {
             TopLevelGrammar::from_lark(gbnf::to_lark(text, env)?)
@@ -72,7 +72,7 @@ fn grammar_of(
         Kind::StructuralTag => TopLevelGrammar::from_lark(
             either::to_lark(text, options, env)
                 .or_else(|| calls::to_lark(text, options, env))
-                .unwrap_or_else(|| tags::to_lark(text, options))?,
+                .unwrap_or_else(|| tag::to_lark(text, options, env))?,
         ),
     })
 }

@@ -1,6 +1,6 @@
 //! What of a user's grammar in Lark may take for ever to compile.
 
-use super::places::{places_of, MOST_TOGETHER};
+use super::places::{check_classes, places_of, MOST_TOGETHER};
 use super::schema;
 use crate::ffi::{Failure, Outcome};
 use serde_json::{Deserializer, Value};
@@ -171,6 +171,7 @@ fn check_schemas(text: &str) -> Outcome<()> {
 /// An error where regexes meet ('&') that are too many or too long, in the grammar or in its schemas.
 pub fn check(text: &str) -> Outcome<()> {
     check_schemas(text)?;
+    check_classes(text)?;
     if !text.contains('&') {
         return Ok(());
     }

@@ -14,5 +14,5 @@ mod matcher;
 mod places;
 mod reasoning;
 mod schema;
-mod tags;
+mod tag;
 mod vocabulary;

@@ -58,4 +58,15 @@ impl FtGrammarEnv {
             eos_ids: eos_ids.to_vec(),
         })
     }
+
+    /// The texts and ids of all special tokens, which no letters spell.
+    pub fn specials(&self) -> impl Iterator<Item = (&str, u32)> {
+        let trie = self.factory.tok_env().tok_trie();
+        (0..self.vocab_size as u32).filter_map(move |id| match trie.token(id) {
+            [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] if !name.is_empty() => {
+                Some((std::str::from_utf8(name).ok()?, id))
+            }
+            _ => None,
+        })
+    }
 }
