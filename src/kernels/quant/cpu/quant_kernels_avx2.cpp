@@ -4,9 +4,8 @@ namespace foretoken::cpu {
 namespace {
 
 struct Avx2 : AvxLanes {
-  // Sums of two products each, of sixteen bits: |x| is at most 127.
-  using Partials = __m256i;
   static constexpr int kMaxRows = 8;
+  // Partials are sums of two products each, of sixteen bits: |x| is at most 127.
   template <int kBits>
   static constexpr int kPartialDots = kBits < 8 ? 32767 / (2 * ((1 << kBits) - 1) * 127) : 0;
   static constexpr bool kCentresBytes = true;
@@ -36,6 +35,6 @@ struct Avx2 : AvxLanes {
 }  // namespace
 
 extern const QuantKernels kAvx2Kernels;
-constexpr QuantKernels kAvx2Kernels = make_kernels<Avx2>("avx2");
+constexpr QuantKernels kAvx2Kernels = make_paired_kernels<Avx2>("avx2");
 
 }  // namespace foretoken::cpu

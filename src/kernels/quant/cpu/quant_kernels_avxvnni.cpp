@@ -13,6 +13,6 @@ struct AvxVnni : AvxLanes {
 }  // namespace
 
 extern const QuantKernels kAvxVnniKernels;
-constexpr QuantKernels kAvxVnniKernels = make_kernels<AvxVnni>("avx_vnni");
+constexpr QuantKernels kAvxVnniKernels = make_paired_kernels<AvxVnni>("avx_vnni");
 
 }  // namespace foretoken::cpu

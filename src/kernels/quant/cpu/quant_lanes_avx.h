@@ -14,6 +14,7 @@ struct AvxLanes {
   using Floats = __m256;
   using Ints = __m256i;
   using Codes = __m256i;
+  using Partials = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kMaxRows = 4;
   template <int kBits>
@@ -96,6 +97,104 @@ struct AvxLanes {
     }
   }
 };
+
+struct FloatsPair {
+  __m256 low, high;
+};
+struct IntsPair {
+  __m256i low, high;
+};
+
+// The sixteen columns of a block at once, as two of V. Few rows leave registers for it: what V
+// alone would read in two passes over k, one after the other, comes from memory evenly, and x is
+// read once. The same operations on the same columns, so that bits are V's.
+template <class V>
+struct PairLanes {
+  using Floats = FloatsPair;
+  using Ints = IntsPair;
+  using Codes = IntsPair;
+  using Partials = IntsPair;
+  static constexpr int kLanes = 2 * V::kLanes;
+  static constexpr int kMaxRows = V::kMaxRows < 6 ? V::kMaxRows : 6;  // more take all registers
+  template <int kBits>
+  static constexpr int kPartialDots = V::template kPartialDots<kBits>;
+  static constexpr bool kCentresBytes = V::kCentresBytes;
+
+  static FT_QUANT_INLINE Floats floats(float value) { return {V::floats(value), V::floats(value)}; }
+  static FT_QUANT_INLINE Ints ints(int32_t value) { return {V::ints(value), V::ints(value)}; }
+  static FT_QUANT_INLINE Floats to_floats(Ints v) {
+    return {V::to_floats(v.low), V::to_floats(v.high)};
+  }
+  static FT_QUANT_INLINE Floats multiply(Floats a, Floats b) {
+    return {V::multiply(a.low, b.low), V::multiply(a.high, b.high)};
+  }
+  static FT_QUANT_INLINE Floats multiply_add(Floats a, Floats b, Floats c) {
+    return {V::multiply_add(a.low, b.low, c.low), V::multiply_add(a.high, b.high, c.high)};
+  }
+  static FT_QUANT_INLINE Floats subtract_product(Floats c, Floats a, Floats b) {
+    return {V::subtract_product(c.low, a.low, b.low), V::subtract_product(c.high, a.high, b.high)};
+  }
+  static FT_QUANT_INLINE Floats load(const float* at) {
+    return {V::load(at), V::load(at + V::kLanes)};
+  }
+  static FT_QUANT_INLINE void store(float* to, Floats v) {
+    V::store(to, v.low);
+    V::store(to + V::kLanes, v.high);
+  }
+
+  static FT_QUANT_INLINE Codes load_codes(const uint8_t* at) {
+    return {V::load_codes(at), V::load_codes(at + 4 * V::kLanes)};
+  }
+  static FT_QUANT_INLINE Codes low4(Codes v) { return {V::low4(v.low), V::low4(v.high)}; }
+  static FT_QUANT_INLINE Codes high4(Codes v) { return {V::high4(v.low), V::high4(v.high)}; }
+  static FT_QUANT_INLINE Codes with_bits_4_and_5(Codes four, Codes two, int place) {
+    return {V::with_bits_4_and_5(four.low, two.low, place),
+            V::with_bits_4_and_5(four.high, two.high, place)};
+  }
+  static FT_QUANT_INLINE Codes two_bits(Codes v, int place) {
+    return {V::two_bits(v.low, place), V::two_bits(v.high, place)};
+  }
+  template <int kTo>
+  static FT_QUANT_INLINE Codes with_bit(Codes low, Codes ones, int place) {
+    return {V::template with_bit<kTo>(low.low, ones.low, place),
+            V::template with_bit<kTo>(low.high, ones.high, place)};
+  }
+  static FT_QUANT_INLINE Codes look_up(Codes codes, const uint8_t* table) {
+    return {V::look_up(codes.low, table), V::look_up(codes.high, table)};
+  }
+  template <int kBits>
+  static FT_QUANT_INLINE Ints dot(Ints sums, Codes codes, const int8_t* x) {
+    return {V::template dot<kBits>(sums.low, codes.low, x),
+            V::template dot<kBits>(sums.high, codes.high, x)};
+  }
+  template <int kBits>
+  static FT_QUANT_INLINE Partials add_dot(Partials partials, Codes codes, const int8_t* x) {
+    return {V::template add_dot<kBits>(partials.low, codes.low, x),
+            V::template add_dot<kBits>(partials.high, codes.high, x)};
+  }
+  static FT_QUANT_INLINE Ints fold(Ints sums, Partials partials) {
+    return {V::fold(sums.low, partials.low), V::fold(sums.high, partials.high)};
+  }
+
+  static FT_QUANT_INLINE Floats halves(const uint8_t* at) {
+    return {V::halves(at), V::halves(at + 2 * V::kLanes)};
+  }
+  static FT_QUANT_INLINE Floats bytes(const uint8_t* at) {
+    return {V::bytes(at), V::bytes(at + V::kLanes)};
+  }
+  static FT_QUANT_INLINE Floats signed_bytes(const uint8_t* at) {
+    return {V::signed_bytes(at), V::signed_bytes(at + V::kLanes)};
+  }
+  static FT_QUANT_INLINE void prefetch(const uint8_t* at, int count) { V::prefetch(at, count); }
+};
+
+// V's kernels, those of few rows with all columns of a block at once.
+template <class V>
+constexpr QuantKernels make_paired_kernels(const char* name) {
+  QuantKernels kernels = make_kernels<V>(name);
+  set_products<PairLanes<V>, 1>(kernels);
+  return kernels;
+}
 
 }  // namespace
 }  // namespace foretoken::cpu
