@@ -11,10 +11,12 @@
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
 #include "base/log.h"
+#include "convert/to_awq.h"
 #include "convert/to_fp4.h"
 #include "convert/to_fp8.h"
 #include "convert/to_gguf.h"
 #include "convert/to_gptq.h"
+#include "convert/to_packed.h"
 #include "hub/resolve_model.h"
 
 namespace foretoken {
@@ -33,30 +35,52 @@ struct Conversion {
 // Types of quantised Hugging Face folders; the others are those of GGUF files.
 struct FolderType {
   const char* name;
+  const char* description;
   bool has_group_size;
   Result<int64_t> (*write)(const std::string& folder, int64_t group_size,
                            const ConvertOptions& options);
 };
+
+template <int bits>
+Result<int64_t> write_gptq(const std::string& folder, int64_t group,
+                           const ConvertOptions& options) {
+  return to_gptq(folder, {bits, group}, options);
+}
+
+Result<int64_t> write_awq(const std::string& folder, int64_t group, const ConvertOptions& options) {
+  return to_awq(folder, group, options);
+}
+
+template <int bits, bool has_zeros>
+Result<int64_t> write_packed(const std::string& folder, int64_t group,
+                             const ConvertOptions& options) {
+  return to_packed(folder, {bits, group, has_zeros}, options);
+}
+
+template <Fp8Form form>
+Result<int64_t> write_fp8(const std::string& folder, int64_t, const ConvertOptions& options) {
+  return to_fp8(folder, form, options);
+}
+
+template <Fp4Form form>
+Result<int64_t> write_fp4(const std::string& folder, int64_t, const ConvertOptions& options) {
+  return to_fp4(folder, form, options);
+}
+
 constexpr FolderType kFolderTypes[] = {
-    {"gptq-int4", true,
-     [](const std::string& folder, int64_t group, const ConvertOptions& options) {
-       return to_gptq(folder, {4, group}, options);
-     }},
-    {"gptq-int8", true,
-     [](const std::string& folder, int64_t group, const ConvertOptions& options) {
-       return to_gptq(folder, {8, group}, options);
-     }},
-    {"fp8", false,
-     [](const std::string& folder, int64_t, const ConvertOptions& options) {
-       return to_fp8(folder, options);
-     }},
-    {"nvfp4", false,
-     [](const std::string& folder, int64_t, const ConvertOptions& options) {
-       return to_fp4(folder, Fp4Form::kNvfp4, options);
-     }},
-    {"mxfp4", false, [](const std::string& folder, int64_t, const ConvertOptions& options) {
-       return to_fp4(folder, Fp4Form::kMxfp4, options);
-     }}};
+    {"gptq-int4", "GPTQ's 4 bits", true, write_gptq<4>},
+    {"gptq-int8", "GPTQ's 8 bits", true, write_gptq<8>},
+    {"awq-int4", "AWQ's 4 bits with zeros, gemm", true, write_awq},
+    {"w4a16", "compressed-tensors' 4 bits", true, write_packed<4, false>},
+    {"w4a16-asym", "the same with zeros", true, write_packed<4, true>},
+    {"w8a16", "compressed-tensors' 8 bits", true, write_packed<8, false>},
+    {"fp8", "compressed-tensors' E4M3, a scale for each output", false, write_fp8<Fp8Form::kRows>},
+    {"fp8-block", "DeepSeek's E4M3, a scale for 128 x 128", false, write_fp8<Fp8Form::kBlocks>},
+    {"fp8-tensor", "E4M3, a scale for each matrix", false, write_fp8<Fp8Form::kTensor>},
+    {"modelopt-fp8", "ModelOpt's E4M3, a scale for each output", false,
+     write_fp8<Fp8Form::kModelOptRows>},
+    {"nvfp4", "compressed-tensors' E2M1, E4M3 scales for 16", false, write_fp4<Fp4Form::kNvfp4>},
+    {"mxfp4", "compressed-tensors' E2M1, powers of two for 32", false, write_fp4<Fp4Form::kMxfp4>}};
 constexpr int64_t kGroupSize = 128;
 
 // Null for types of GGUF files.
@@ -67,6 +91,16 @@ const FolderType* find_folder_type(const std::string& name) {
   return nullptr;
 }
 
+// Names of those with a group size, or of all, with commas between.
+std::string folder_types(bool with_group_size) {
+  std::string names;
+  for (const FolderType& type : kFolderTypes) {
+    if (with_group_size && !type.has_group_size) continue;
+    names += (names.empty() ? "" : ", ") + std::string(type.name);
+  }
+  return names;
+}
+
 Status check_flags(const Conversion& given) {
   const FolderType* type = find_folder_type(given.type);
   if (!given.importance.empty() && type != nullptr) {
@@ -74,7 +108,7 @@ Status check_flags(const Conversion& given) {
                             "; remove --imatrix");
   }
   if (!given.group_size || (type != nullptr && type->has_group_size)) return {};
-  return invalid_argument("--group-size is for --type gptq-int4 and gptq-int8, not for " +
+  return invalid_argument("--group-size is for --type " + folder_types(true) + ", not for " +
                           given.type + "; remove --group-size");
 }
 
@@ -133,15 +167,14 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
   command
       ->add_option(
           "--model,model", options->model,
-          "Hugging Face folder or Hub id (org/name) of a Llama, Mistral, Qwen 2 or 3, or a "
-          "GGUF file of any model")
+          "Hugging Face folder or Hub id (org/name), or a GGUF file of any model for another type "
+          "of GGUF")
       ->type_name(kModelType)
       ->required();
   command->add_option("--revision", options->revision, "Branch, tag or commit (default: main)");
   command
       ->add_option("-o,--output", options->output,
-                   "GGUF file (*.gguf) to write; with gptq-int4, gptq-int8, fp8, nvfp4 and mxfp4 a "
-                   "new folder")
+                   "GGUF file (*.gguf) to write; with " + folder_types(false) + " a new folder")
       ->type_name(kFileType)
       ->required();
   std::vector<std::string> types;
@@ -151,14 +184,16 @@ void add_convert_command(CLI::App& app, std::function<int()>* run) {
             std::string(recipe.description) + ")";
     types.emplace_back(recipe.name);
   }
-  for (const FolderType& type : kFolderTypes) types.emplace_back(type.name);
-  help +=
-      "; gptq-int4, gptq-int8 (a Hugging Face folder in GPTQ's layout, rounded to nearest); fp8, "
-      "nvfp4, mxfp4 (one in that of compressed-tensors)";
+  help += "; a Hugging Face folder, rounded to nearest: ";
+  for (const FolderType& type : kFolderTypes) {
+    help +=
+        std::string(&type == kFolderTypes ? "" : ", ") + type.name + " (" + type.description + ")";
+    types.emplace_back(type.name);
+  }
   command
       ->add_option("--group-size", options->group_size,
-                   "Columns that share a scale, for gptq-int4 and gptq-int8 (default: " +
-                       std::to_string(kGroupSize) + ")")
+                   "Columns that share a scale, for " + folder_types(true) +
+                       " (default: " + std::to_string(kGroupSize) + ")")
       ->check(CLI::IsMember(std::vector<int64_t>{32, 64, 128}));
   command->add_option("--type", options->type, help)->required()->check(CLI::IsMember(types));
   command

@@ -19,6 +19,11 @@ using Json = nlohmann::json;
 constexpr int64_t kBytesAtOnce = int64_t{16} << 20;
 constexpr std::string_view kWeight = ".weight";
 
+// "a.b" of "a.b.weight".
+std::string module_of(const std::string& tensor) {
+  return tensor.substr(0, tensor.size() - kWeight.size());
+}
+
 NewTensor as_it_is(const TensorView& view) {
   return {view.name, view.dtype_name, view.shape, view.num_bytes};
 }
@@ -73,6 +78,8 @@ class FolderConversion {
     Item& item = items_.emplace_back(Item{&tensor, &view, {}, is_matrix});
     if (!is_matrix) {
       item.made = {as_it_is(view)};
+      const bool is_router = tensor.layer >= 0 && tensor.shape.size() == 2;
+      if (is_router && view.name.ends_with(kWeight)) plain_.push_back(module_of(view.name));
       return {};
     }
     if (tensor.shape.size() > 2 || !view.name.ends_with(kWeight)) {
@@ -80,10 +87,12 @@ class FolderConversion {
                          "' holds the matrices of all experts, which cannot be converted; use "
                          "--quantization fp8 while loading");
     }
-    const std::string base = view.name.substr(0, view.name.size() - kWeight.size());
-    FT_ASSIGN_OR_RETURN(item.made, form_.plan(base, tensor, view));
+    FT_ASSIGN_OR_RETURN(item.made, form_.plan(module_of(view.name), tensor, view));
     return {};
   }
+
+  // The layers' matrices that stay as they are: routers.
+  const std::vector<std::string>& plain() const { return plain_; }
 
   Result<int64_t> write(const std::string& path) {
     const std::string front = header();
@@ -143,6 +152,7 @@ class FolderConversion {
   const FolderForm& form_;
   const ConvertOptions& options_;
   std::vector<Item> items_;
+  std::vector<std::string> plain_;
   std::unique_ptr<NewFile> file_;
   int64_t total_ = 0;
   int64_t done_ = 0;
@@ -157,11 +167,13 @@ bool holds_weights(const fs::path& file) {
   return false;
 }
 
-Status copy_others(const fs::path& from, const NewFolder& folder) {
+// But weights and what is written anew.
+Status copy_others(const fs::path& from, const FolderForm& form, const NewFolder& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(from, error)) {
     const fs::path name = entry.path().filename();
-    if (!entry.is_regular_file() || holds_weights(name) || name == "config.json") continue;
+    if (!entry.is_regular_file() || holds_weights(name)) continue;
+    if (name == "config.json" || name == form.also_named) continue;
     fs::copy_file(entry.path(), folder.file(name), error);
     if (error) {
       return internal_error("'" + entry.path().string() + "' cannot be copied (" + error.message() +
@@ -171,14 +183,39 @@ Status copy_others(const fs::path& from, const NewFolder& folder) {
   return {};
 }
 
-Status write_config(const ModelFiles& model, const Json& quantization, const NewFolder& folder) {
-  FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
-  config["quantization_config"] = quantization;
-  const std::string text = config.dump(2) + "\n";
-  FT_ASSIGN_OR_RETURN(const auto file,
-                      NewFile::create(folder.file("config.json"), std::ssize(text), true));
+Status write_json(const Json& value, const std::string& path) {
+  const std::string text = value.dump(2) + "\n";
+  FT_ASSIGN_OR_RETURN(const auto file, NewFile::create(path, std::ssize(text), true));
   FT_RETURN_IF_ERROR(file->append(text.data(), std::ssize(text)));
   return file->commit();
+}
+
+// What other engines must be told: that the output matrix, routers and draft modules are as they
+// were.
+Json whole_quantization(const FolderForm& form, const std::vector<std::string>& routers,
+                        const ModuleTensors& modules) {
+  Json quantization = form.quantization;
+  if (form.plain_modules.empty()) return quantization;
+  Json& plain = quantization[form.plain_modules];
+  if (plain.is_null()) plain = {"lm_head"};
+  for (const std::string& name : routers) plain.push_back(name);
+  for (const ModelTensor& tensor : modules.tensors) {
+    const bool is_matrix = tensor.shape.size() == 2 && tensor.name.ends_with(kWeight);
+    if (!form.has_patterns && is_matrix) plain.push_back(module_of(tensor.name));
+  }
+  for (const std::string& pattern : modules.ignored) {
+    if (form.has_patterns) plain.push_back(pattern);
+  }
+  return quantization;
+}
+
+Status write_config(const ModelFiles& model, const FolderForm& form, const Json& quantization,
+                    const NewFolder& folder) {
+  FT_ASSIGN_OR_RETURN(Json config, read_model_json(model, "config.json"));
+  config["quantization_config"] = quantization;
+  FT_RETURN_IF_ERROR(write_json(config, folder.file("config.json")));
+  if (form.also_named.empty()) return {};
+  return write_json(form.also(quantization), folder.file(form.also_named));
 }
 
 Status check_names(const ModelFiles& model, const ConvertOptions& options) {
@@ -230,10 +267,9 @@ Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm
   NewFolder folder(options.output);
   FT_RETURN_IF_ERROR(folder.create());
   FT_ASSIGN_OR_RETURN(const int64_t bytes, conversion.write(folder.file("model.safetensors")));
-  Json quantization = form.quantization;
-  for (const std::string& pattern : modules.ignored) quantization["ignore"].push_back(pattern);
-  FT_RETURN_IF_ERROR(write_config(model, quantization, folder));
-  FT_RETURN_IF_ERROR(copy_others(model.path(), folder));
+  const Json quantization = whole_quantization(form, conversion.plain(), modules);
+  FT_RETURN_IF_ERROR(write_config(model, form, quantization, folder));
+  FT_RETURN_IF_ERROR(copy_others(model.path(), form, folder));
   FT_RETURN_IF_ERROR(folder.commit());
   return bytes;
 }

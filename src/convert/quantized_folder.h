@@ -23,6 +23,13 @@ struct NewTensor {
 // How the matrices of layers are stored in a quantised Hugging Face folder.
 struct FolderForm {
   nlohmann::json quantization;  // quantization_config
+  // Its list of modules that stay as they are (empty: it has none), and whether that may hold
+  // compressed-tensors' patterns ("re:...") in place of names.
+  std::string plain_modules = "ignore";
+  bool has_patterns = true;
+  // Another file of the folder, made of the whole quantization_config; empty: none.
+  std::string also_named;
+  std::function<nlohmann::json(const nlohmann::json& quantization)> also;
   // The tensors that a matrix [n, k] becomes, named behind `base`, the matrix' name without
   // ".weight". Unsupported where its shape does not fit. Called for all before the first is
   // written.

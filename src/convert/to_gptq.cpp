@@ -55,6 +55,7 @@ Result<int64_t> to_gptq(const ModelFiles& model, const GptqForm& form,
       {"quant_method", "gptq"},     {"bits", form.bits}, {"group_size", form.group},
       {"desc_act", false},          {"sym", true},       {"lm_head", false},
       {"checkpoint_format", "gptq"}};
+  folder.plain_modules.clear();
   folder.plan = [&](const std::string& base, const ModelTensor&, const TensorView& view) {
     return plan_gptq(base, form, view);
   };

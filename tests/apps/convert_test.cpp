@@ -92,6 +92,17 @@ TEST(Convert, AQuantisedFolderLoads) {
   EXPECT_DOUBLE_EQ(weights_mib(folder, {"--config-only"}), weights_mib(folder, {}));
 }
 
+TEST(Convert, EveryTypeOfFolderLoads) {
+  const test::ScratchFolder scratch;
+  for (const char* type :
+       {"awq-int4", "w4a16", "w4a16-asym", "w8a16", "fp8-block", "fp8-tensor", "modelopt-fp8"}) {
+    const std::string folder = scratch.file(type);
+    const CommandResult made = run_command({"convert", kModel, "--type", type, "-o", folder});
+    ASSERT_EQ(made.exit_code, 0) << type << ": " << made.err;
+    EXPECT_EQ(32u, ids_of(folder).size()) << type;
+  }
+}
+
 TEST(Convert, BadFlagsAreNamed) {
   EXPECT_EQ(run_command({"convert", kModel, "--type", "q9_k", "-o", "x"}).exit_code, 2);
   EXPECT_EQ(run_command({"convert", kModel, "--type", "f32"}).exit_code, 2);

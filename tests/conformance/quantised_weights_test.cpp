@@ -7,7 +7,9 @@
 
 #include "conformance/drafter_cases.h"
 #include "conformance/layouts.h"
+#include "convert/to_awq.h"
 #include "convert/to_fp4.h"
+#include "convert/to_fp8.h"
 #include "convert/to_gguf.h"
 #include "convert/to_gptq.h"
 #include "draft/registry.h"
@@ -29,6 +31,8 @@ Result<int64_t> write_form(const std::string& form, const std::string& output) {
   options.output = output;
   if (form == "nvfp4") return to_fp4(bundled_model(), Fp4Form::kNvfp4, options);
   if (form == "mxfp4") return to_fp4(bundled_model(), Fp4Form::kMxfp4, options);
+  if (form == "awq") return to_awq(bundled_model(), 128, options);
+  if (form == "fp8_block") return to_fp8(bundled_model(), Fp8Form::kBlocks, options);
   if (form == "gptq") return to_gptq(bundled_model(), GptqForm{}, options);
   return to_gguf(bundled_model(), *find_gguf_recipe(form), options);
 }
@@ -70,7 +74,7 @@ std::vector<FewBitCase> few_bit_cases() {
   for (const char* form : {"fp8", "gptq", "q4_k_m"}) {
     for (const std::string& drafter : drafter_names()) cases.push_back({form, drafter});
   }
-  for (const char* form : {"nvfp4", "mxfp4", "q4_0", "q8_0", "q6_k"}) {
+  for (const char* form : {"nvfp4", "mxfp4", "awq", "fp8_block", "q4_0", "q8_0", "q6_k"}) {
     for (const char* drafter : {"ngram", "draft_model", "eagle3", "dspark"}) {
       cases.push_back({form, drafter});
     }

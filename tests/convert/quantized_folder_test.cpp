@@ -21,7 +21,7 @@ TEST(QuantizedFolder, OtherFilesAreCopiedAndTheConfigurationSaysHow) {
   source.write("model.safetensors.index.json", "{}");
   ConvertOptions options;
   options.output = out.file("made");
-  const auto bytes = to_fp8(source.path(), options);
+  const auto bytes = to_fp8(source.path(), Fp8Form::kRows, options);
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   EXPECT_EQ(bytes.value(),
             static_cast<int64_t>(fs::file_size(fs::path(options.output) / "model.safetensors")));
@@ -30,8 +30,9 @@ TEST(QuantizedFolder, OtherFilesAreCopiedAndTheConfigurationSaysHow) {
   EXPECT_FALSE(fs::exists(fs::path(options.output) / "model.safetensors.index.json"));
   const auto config = read_json_file((fs::path(options.output) / "config.json").string()).value();
   EXPECT_EQ(config["quantization_config"]["format"], "float-quantized");
-  EXPECT_NE(to_fp8(source.path(), options).status().message().find("exists already"),
-            std::string::npos);
+  EXPECT_NE(
+      to_fp8(source.path(), Fp8Form::kRows, options).status().message().find("exists already"),
+      std::string::npos);
 }
 
 TEST(QuantizedFolder, RoutersStayAndExpertsOfTheirOwnAreRounded) {
@@ -39,7 +40,7 @@ TEST(QuantizedFolder, RoutersStayAndExpertsOfTheirOwnAreRounded) {
   test::copy_golden("mixtral", source);
   ConvertOptions options;
   options.output = out.file("made");
-  const auto bytes = to_fp8(source.path(), options);
+  const auto bytes = to_fp8(source.path(), Fp8Form::kRows, options);
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   const auto made = Checkpoint::open(options.output);
   ASSERT_TRUE(made.ok()) << made.status().message();
@@ -65,7 +66,7 @@ TEST(QuantizedFolder, DraftModulesAreCopied) {
   const test::ScratchFolder out;
   ConvertOptions options;
   options.output = out.file("made");
-  const auto bytes = to_fp8(source, options);
+  const auto bytes = to_fp8(source, Fp8Form::kRows, options);
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   const auto before = Checkpoint::open(source), made = Checkpoint::open(options.output);
   ASSERT_TRUE(before.ok() && made.ok()) << made.status().message();
@@ -88,17 +89,19 @@ TEST(QuantizedFolder, WhatCannotBeConvertedIsNamed) {
   test::copy_golden("gpt2", source);
   ConvertOptions options;
   options.output = out.file("made");
-  EXPECT_NE(to_fp8(source.path(), options).status().message().find("[inputs, outputs]"),
-            std::string::npos);
+  EXPECT_NE(
+      to_fp8(source.path(), Fp8Form::kRows, options).status().message().find("[inputs, outputs]"),
+      std::string::npos);
   options.output = out.file("made.gguf");
-  EXPECT_NE(to_fp8(source.path(), options).status().message().find("a folder is written"),
-            std::string::npos);
+  EXPECT_NE(
+      to_fp8(source.path(), Fp8Form::kRows, options).status().message().find("a folder is written"),
+      std::string::npos);
   const std::atomic<bool> cancelled = true;
   const test::ScratchFolder other;
   test::copy_golden("llama", other);
   options.output = out.file("made");
   options.cancelled = &cancelled;
-  EXPECT_EQ(to_fp8(other.path(), options).status().code(), StatusCode::kAborted);
+  EXPECT_EQ(to_fp8(other.path(), Fp8Form::kRows, options).status().code(), StatusCode::kAborted);
   EXPECT_FALSE(fs::exists(options.output));
   EXPECT_FALSE(fs::exists(options.output + ".partial"));
 }
