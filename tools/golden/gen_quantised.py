@@ -80,19 +80,19 @@ def write_awq():
     write("awq", config, tensors, dequantise(codes, scales, zeros, np.arange(COLS) // GROUP))
 
 
-def write_compressed(name, symmetric):
-    random = np.random.default_rng(8)
-    codes, scales, zeros = make_matrix(random, 4, symmetric, COLS // GROUP)
-    weights = {"num_bits": 4, "group_size": GROUP, "strategy": "group", "symmetric": symmetric,
+def write_compressed(name, symmetric, bits=4):
+    random = np.random.default_rng(4 + bits)
+    codes, scales, zeros = make_matrix(random, bits, symmetric, COLS // GROUP)
+    weights = {"num_bits": bits, "group_size": GROUP, "strategy": "group", "symmetric": symmetric,
                "type": "int", "actorder": None}
     config = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
               "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights,
                                             "input_activations": None}}}
-    tensors = {"m.weight_packed": pack(np.ascontiguousarray(codes.T), 1, 4),
+    tensors = {"m.weight_packed": pack(np.ascontiguousarray(codes.T), 1, bits),
                "m.weight_scale": np.ascontiguousarray(scales.T),
                "m.weight_shape": np.array([ROWS, COLS], dtype=np.int64)}
     if not symmetric:
-        tensors["m.weight_zero_point"] = pack(np.ascontiguousarray(zeros.T), 0, 4)
+        tensors["m.weight_zero_point"] = pack(np.ascontiguousarray(zeros.T), 0, bits)
     write(name, config, tensors, dequantise(codes, scales, zeros, np.arange(COLS) // GROUP))
 
 
@@ -253,6 +253,7 @@ def main():
     write_awq()
     write_compressed("compressed", True)
     write_compressed("compressed-zeros", False)
+    write_compressed("compressed-2", True, 2)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ std::unique_ptr<TensorView> view_of_made(const std::string& name,
 bool has_tied_head_alone(const std::map<std::string, const TensorView*>& tensors,
                          const std::string& folder) {
   const auto is_table = [](const auto& entry) {
-    return entry.first.ends_with("embed_tokens.weight");
+    return entry.first.ends_with("embed_tokens.weight") ||
+           entry.first.ends_with("embed_tokens.embedding_quantized");
   };
   if (!tensors.contains("lm_head.weight") || std::ranges::any_of(tensors, is_table)) return false;
   const Result<nlohmann::json> config = read_config_json(folder);
@@ -109,6 +110,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
+  FT_RETURN_IF_ERROR(checkpoint.add_gemma());
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());
   FT_RETURN_IF_ERROR(checkpoint.add_scaled());

@@ -25,6 +25,7 @@
 
 namespace foretoken {
 
+struct GemmaMatrix;
 struct MlxLayout;
 
 // A tensor of a GGUF file, under its name there; lives as long as the file.
@@ -63,6 +64,9 @@ class Checkpoint {
   Status add_packed();
   Status add_scaled();
   Status add_bnb();
+  Status add_gemma();
+  Status take_gemma_words(const GemmaMatrix& matrix, TensorView* view);
+  Status take_gemma_bytes(const GemmaMatrix& matrix, TensorView* view);
   Status add_mlx();
   Status add_float_zeros();
   Result<std::unique_ptr<TensorView>> with_column_scales(std::unique_ptr<TensorView> view,

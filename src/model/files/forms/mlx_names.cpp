@@ -40,7 +40,7 @@ const Json* mlx_quantization(const Json& config) {
     const auto found = config.find(name);
     const bool is_mlx = found != config.end() && found->is_object() &&
                         found->contains("group_size") && found->contains("bits") &&
-                        !found->contains("quant_method");
+                        found->value("quant_method", Json("metal")) == "metal";
     if (is_mlx) return &*found;
   }
   return nullptr;
@@ -61,6 +61,7 @@ Result<std::vector<MlxMatrix>> find_mlx(const std::map<std::string, const Tensor
       return other->second;
     };
     matrix.parts = {take(".weight"), take(".scales"), take(".biases")};
+    if (matrix.parts.biases == nullptr) matrix.parts.biases = take(".qbiases");
     if (matrix.parts.scales == nullptr) {
       return invalid_argument(tensor->file + ": the quantised matrix '" + name +
                               "' lacks its scales; fetch the checkpoint again");

@@ -11,7 +11,7 @@
 namespace foretoken {
 
 // A matrix, or a stack of them, as MLX's tools save it: X.weight of U32 with X.scales and, in the
-// mode "affine", X.biases.
+// mode "affine", X.biases (transformers' `metal`: X.qbiases).
 struct MlxMatrix {
   std::string name;                // "X.weight"
   std::vector<std::string> names;  // of all its tensors

@@ -117,7 +117,8 @@ Status PackedTensor::find_sizes() {
   }
   const TensorView& scales = *parts_.scales;
   const bool are_gptq = quantization_.layout == PackLayout::kGptq && bits >= 2 && bits <= 8;
-  if ((bits != 4 && bits != 8 && !are_gptq) || scales.shape.size() != 2) {
+  const bool are_read = bits == 4 || bits == 8 || are_gptq || (by_row && bits == 2);
+  if (!are_read || scales.shape.size() != 2) {
     return unsupported(codes.file + ": the codes of '" + codes.name + "', " + codes.shape_text() +
                        ", and their scales, " + scales.shape_text() +
                        ", are of no matrix of bits that are read; save the model in the layout of "

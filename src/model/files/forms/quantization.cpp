@@ -26,7 +26,8 @@ constexpr const char* kInstead =
 void check_sizes(Reader& reader, const Quantization& found) {
   if (found.layout == PackLayout::kScaled || found.differs) return;
   const bool are_gptq = found.layout == PackLayout::kGptq && found.bits >= 2 && found.bits <= 8;
-  reader.want(found.bits == 4 || found.bits == 8 || are_gptq, bits_text(found.bits));
+  const bool are_two = found.layout == PackLayout::kCompressed && found.bits == 2;
+  reader.want(found.bits == 4 || found.bits == 8 || are_gptq || are_two, bits_text(found.bits));
   reader.want(found.group == -1 || (found.group > 0 && found.group % 8 == 0),
               "group_size " + std::to_string(found.group));
 }
@@ -196,6 +197,12 @@ void read_bitnet(Reader& reader, Quantization* out) {
 // Codes and scales of which the tensors tell all.
 void read_scaled(Reader&, Quantization* out) { set_scaled(out); }
 
+// Google's, which were trained with rounded rows.
+void read_gemma(Reader&, Quantization* out) {
+  set_scaled(out);
+  out->rounds_activations = true;
+}
+
 void read_fbgemm(Reader&, Quantization* out) {
   set_scaled(out);
   out->is_fp8 = true;
@@ -216,7 +223,9 @@ constexpr MethodReader kReaders[] = {
     {"mxfp4", read_scaled},
     {"bitnet", read_bitnet},
     {"bitsandbytes", read_scaled},
+    {"gemma", read_gemma},
     {"mlx", read_scaled},
+    {"metal", read_scaled},
     {"hqq", read_scaled},
     {"torchao", read_scaled},
     {"quark", read_quark},

@@ -29,7 +29,7 @@ enum class SixBits : uint8_t { kNone, kE3m2, kE2m3 };
 struct Quantization {
   std::string method;  // quant_method, as vLLM names it; empty: of ModelOpt's older files
   PackLayout layout = PackLayout::kGptq;
-  int32_t bits = 4;                   // 4 or 8; of kGptq 2 to 8
+  int32_t bits = 4;                   // 4 or 8; of kGptq 2 to 8, of kCompressed 2 too
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
   bool is_signed = false;             // of kQuark: codes and zeros are -8 to 7

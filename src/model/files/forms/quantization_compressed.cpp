@@ -35,7 +35,7 @@ void read_compressed_packed(Reader& weights, Quantization* out) {
   out->layout = PackLayout::kCompressed;
   out->bits = static_cast<int32_t>(weights.integer("num_bits", "", 4));
   out->group = strategy == "channel" ? -1 : weights.integer("group_size", "", -1);
-  weights.want(out->bits == 4 || out->bits == 8, bits_text(out->bits));
+  weights.want(out->bits == 2 || out->bits == 4 || out->bits == 8, bits_text(out->bits));
 }
 
 // One of config_groups. How activations are rounded is not looked at: they are not.
@@ -55,7 +55,9 @@ Status read_compressed_group(const Json& group, const std::string& all_format,
                                 "mxfp8-quantized", "mixed-precision", "marlin-24", "dense"}),
              "format '" + format + "'");
   if (outer.failed()) return outer.status();
-  if (outer.find("input_activations") != nullptr) out->rounds_activations = true;
+  const bool rounds =
+      outer.find("input_activations") != nullptr || outer.find("output_activations") != nullptr;
+  if (rounds) out->rounds_activations = true;
   Reader inner(*weights, where);
   const std::string type = inner.text("type", "int");
   inner.want(type == "int" || type == "float", "weights of the type " + type);

@@ -9,7 +9,8 @@ constexpr QuantizationMethod kMethods[] = {
     {"gptq", "2 to 8 bits in groups along k, gptq and gptq_v2, desc_act, dynamic; not Marlin"},
     {"awq", "4 bits, version gemm"},
     {"compressed-tensors",
-     "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
+     "pack-quantized (2, 4 and 8 bits), int-quantized, float-quantized, naive-quantized, "
+     "nvfp4-pack-quantized, "
      "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision, marlin-24; sparse-24-bitmask, "
      "sparse-bitmask; transforms that are all in the weights"},
     {"fp8, mxfp8", "E4M3, or E5M2 (fmt e5m2), with a scale a tensor, row or block"},
@@ -24,6 +25,8 @@ constexpr QuantizationMethod kMethods[] = {
     {"mlx",
      "or no name beside bits and group_size: affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, "
      "mxfp8 and nvfp4"},
+    {"metal", "affine of 2, 4 and 8 bits, MLX's words with qbiases"},
+    {"gemma", "2, 4 and 8 bits with a scale a row, tables too: Google's mobile checkpoints"},
     {"hqq", "1, 2, 3, 4 and 8 bits along either axis; scales and zeros that are plain"},
     {"torchao", "Int8Tensor, Float8Tensor, IntxUnpackedToInt8Tensor and plain Int4Tensor"},
     {"quark",
@@ -50,7 +53,6 @@ constexpr RefusedMethod kRefusedMethods[] = {
     {"marlin", "its words lie in the order of one kernel"},
     {"squeezellm", "its weights are entries of a table for each row, with outliers beside them"},
     {"deepspeedfp", "DeepSpeed's floats of six and twelve bits lie in the order of its kernel"},
-    {"metal", "its words lie in the order of one kernel"},
     {"bitblas", "its words lie in the order of one kernel"},
     {"gguf", "the weights are in a GGUF file, which is named by its own path"},
     {"svdquant", "its matrices have a part of low rank beside them"},

@@ -79,6 +79,22 @@ INSTANTIATE_TEST_SUITE_P(Modes, MlxTensors,
                          ::testing::Values("a2", "a3", "a4", "a4_32", "a4_floats", "a5", "a6", "a8",
                                            "a8_stack", "mxfp4", "mxfp8", "nvfp4"));
 
+// transformers' `metal` has MLX's words, and X.qbiases.
+TEST(AffineTensor, MetalsWordsAreReadExactly) {
+  const std::string folder = std::string(kSourceFolder) + "/tests/golden/quantised/metal";
+  const auto checkpoint = Checkpoint::open(folder);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto expected = SafetensorsFile::open(folder + "/expected.safetensors").value();
+  EXPECT_EQ(checkpoint.value().tensors().size(), expected->tensors().size());
+  for (const auto& [name, wanted] : expected->tensors()) {
+    const auto found = checkpoint.value().find(name);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(elements_of_mlx(*found.value(), 0, wanted.num_elements()),
+              elements_of_mlx(wanted, 0, wanted.num_elements()))
+        << name;
+  }
+}
+
 TensorView view_in_memory(const char* type, FileDType dtype, std::vector<int64_t> shape,
                           const void* data, int64_t bytes) {
   TensorView view;

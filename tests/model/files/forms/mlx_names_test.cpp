@@ -27,6 +27,8 @@ TEST(MlxNames, FindWhatConfigsSay) {
     Json config;
     config[name] = {{"group_size", 64}, {"bits", 4}};
     ASSERT_NE(mlx_quantization(config), nullptr);
+    config[name]["quant_method"] = "metal";
+    ASSERT_NE(mlx_quantization(config), nullptr);
   }
 }
 

@@ -116,7 +116,8 @@ TEST_P(PackedTensors, TakeThePlaceOfTheirParts) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, PackedTensors,
                          ::testing::Values("gptq-4", "gptq-8", "gptq-4-act-order", "gptq-4-v2",
-                                           "gptq-4-rows", "awq", "compressed", "compressed-zeros"));
+                                           "gptq-4-rows", "awq", "compressed", "compressed-zeros",
+                                           "compressed-2"));
 
 // What the config of a golden checkpoint says, changed.
 std::string problem(const std::string& name, const std::string& config) {
