@@ -13,6 +13,7 @@
 #include "serve/routes/count_handlers.h"
 #include "serve/routes/elsewhere_routes.h"
 #include "serve/routes/gateway_routes.h"
+#include "serve/routes/generate_handlers.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/llama_handlers.h"
 #include "serve/routes/llama_props.h"
@@ -21,7 +22,6 @@
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/response_handlers.h"
 #include "serve/routes/score_handlers.h"
-#include "serve/routes/sglang_handlers.h"
 #include "serve/routes/token_handlers.h"
 
 namespace foretoken {

@@ -81,7 +81,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
     {"POST", "/v1/decisions", kNoClasses},
     {"POST", "/generative_scoring", kNoClasses},
-    {"POST", "/generate_stream", "use /v1/completions or /generate with \"stream\": true"},
     {"POST", "/encode", "use /v1/embeddings with 'input'"},
     {"GET", "/v1/realtime", kTextsAlone},
     {"POST", "/v1/realtime/client_secrets", kTextsAlone},

@@ -10,10 +10,10 @@
 #include "serve/openai/fim_format.h"
 #include "serve/openai/tokens_format.h"
 #include "serve/routes/count_handlers.h"
+#include "serve/routes/generate_handlers.h"
 #include "serve/routes/info_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/score_handlers.h"
-#include "serve/routes/sglang_handlers.h"
 
 namespace foretoken {
 namespace {
@@ -198,6 +198,19 @@ Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const B
   return {};
 }
 
+void add_tgi_routes(ServeContext& context, std::vector<Route>* others) {
+  const std::pair<const char*, TgiPath> paths[] = {{"/", TgiPath::kRoot},
+                                                   {"/generate_stream", TgiPath::kStream}};
+  for (const auto& [pattern, path] : paths) {
+    others->push_back(body_route(context, pattern,
+                                 [path](ServeContext& all, const ExchangePtr& exchange, Body body) {
+                                   return handle_tgi(all, exchange, path, std::move(body));
+                                 }));
+  }
+  others->push_back(json_route(
+      "/info", [&context](const http::Request&) -> Result<json> { return tgi_info(context); }));
+}
+
 }  // namespace
 
 std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route>& routes) {
@@ -210,6 +223,7 @@ std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route
   add_azure_routes(context, routes, &others);
   add_kserve_routes(context, &others);
   add_load_routes(context, &others);
+  add_tgi_routes(context, &others);
   return others;
 }
 

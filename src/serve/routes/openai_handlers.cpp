@@ -5,6 +5,7 @@
 #include "serve/flow/load_report.h"
 #include "serve/llamacpp/infill_prompt.h"
 #include "serve/openai/openai_format.h"
+#include "serve/routes/generate_handlers.h"
 #include "serve/routes/score_handlers.h"
 
 namespace foretoken {
@@ -126,13 +127,15 @@ Status answer_invocation(ServeContext& context, const std::shared_ptr<http::Exch
   };
   if (has("messages")) return handle_openai(context, exchange, OpenAiKind::kChat, body);
   if (has("prompt")) return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
+  if (has("inputs")) return handle_tgi(context, exchange, TgiPath::kRoot, body);
   if (has("query")) return handle_rerank(context, exchange, body);
   if (has("text_1") || has("data_1") || has("queries")) {
     return handle_score(context, exchange, body);
   }
   if (has("input")) return handle_openai(context, exchange, OpenAiKind::kEmbedding, body);
   return invalid_argument(
-      "the body is of no endpoint; give 'messages', 'prompt', 'input', 'query' or 'text_1'");
+      "the body is of no endpoint; give 'messages', 'prompt', 'input', 'inputs', 'query' or "
+      "'text_1'");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SGLang's /generate, as its benchmarks, frontend language and trainers send it."""
+"""/generate: SGLang's, as its benchmarks, frontend language and trainers send it, and
+text-generation-inference's, as huggingface_hub's InferenceClient and its kin do."""
 
 import json
 
@@ -80,7 +81,7 @@ class Generate(door.DoorCase):
 
     def test_what_is_wrong(self):
         for body in ({}, {"text": "a", "input_ids": [1]}, {"text": "a", "image_data": "x"},
-                     {"inputs": "a", "parameters": {}}, {"input_ids": [99999999]}):
+                     {"prompt": "a"}, {"input_ids": [99999999]}):
             self.assertIn("message", self.generate(status=400, **body)["error"])
 
     def test_what_its_clients_ask_first(self):
@@ -116,6 +117,81 @@ class Generate(door.DoorCase):
         for prefix in ("", "/v1", "/v2"):
             for name in ("live", "ready"):
                 self.get(prefix + "/health/" + name)
+
+
+SHORT = {"max_new_tokens": 8}
+
+
+class TextGenerationInference(door.DoorCase):
+    flags = ("--max-model-len", "512", "--speculative-config", '{"method": "ngram"}')
+
+    def generate(self, text="Once upon a time", status=200, path="/generate", **parameters):
+        return self.post(path, {"inputs": text, "parameters": {**SHORT, **parameters}}, status).json
+
+    def test_the_text_of_a_completion(self):
+        usual = self.post("/v1/completions", {"prompt": "Once upon a time", "max_tokens": 8,
+                                              "temperature": 0}).json["choices"][0]["text"]
+        self.assertEqual(self.generate(), {"generated_text": usual})
+        self.assertEqual(self.generate(return_full_text=True),
+                         {"generated_text": "Once upon a time" + usual})
+        self.assertEqual(self.generate(path="/"), [{"generated_text": usual}])
+        self.assertEqual(self.generate(path="/invocations"), [{"generated_text": usual}])
+
+    def test_details(self):
+        details = self.generate(details=True, decoder_input_details=True, top_n_tokens=2)["details"]
+        self.assertEqual(details["finish_reason"], "length")
+        self.assertEqual(details["generated_tokens"], 8)
+        self.assertEqual([len(top) for top in details["top_tokens"]], [2] * 8)
+        self.assertTrue(all(token["logprob"] <= 0 for token in details["tokens"]))
+        self.assertTrue(details["prefill"])
+        ended = self.generate(details=True, max_new_tokens=300, text="3 + 4 =")["details"]
+        self.assertEqual(ended["finish_reason"], "eos_token")
+        self.assertTrue(ended["tokens"][-1]["special"])
+
+    def test_streams(self):
+        for text, more in (("Once upon a time", {}), ("Once upon a time", {"stop": [" little"]}),
+                           ("\u65e5\u672c \U0001f600", {"temperature": 5.0, "seed": 3})):
+            parameters = {**SHORT, "max_new_tokens": 30, **more}
+            whole = self.post("/generate", {"inputs": text, "parameters": {
+                **parameters, "details": True}}).json
+            for path in ("/generate_stream", "/"):
+                answer = self.post(path, {"inputs": text, "parameters": parameters, "stream": True})
+                events = answer.events
+                self.assertEqual([event["index"] for event in events],
+                                 list(range(1, len(events) + 1)))
+                told = "".join(event["token"]["text"] for event in events
+                               if not event["token"]["special"])
+                self.assertEqual(told, whole["generated_text"])
+                self.assertEqual(events[-1]["generated_text"], told)
+                self.assertEqual(events[-1]["details"]["finish_reason"],
+                                 whole["details"]["finish_reason"])
+                self.assertEqual([event["token"]["id"] for event in events],
+                                 [token["id"] for token in whole["details"]["tokens"]])
+
+    def test_stop_strings_stay_in_the_text(self):
+        answer = self.generate(stop=[" time", " little"], max_new_tokens=40, details=True)
+        self.assertTrue(answer["generated_text"].endswith(" little"), answer)
+        self.assertEqual(answer["details"]["finish_reason"], "stop_sequence")
+
+    def test_forms(self):
+        schema = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"]}
+        answer = self.generate(max_new_tokens=60, grammar={"type": "json", "value": schema})
+        self.assertIn(json.loads(answer["generated_text"])["a"], (1, 2))
+        answer = self.generate(grammar={"type": "regex", "value": "yes|no"})
+        self.assertIn(answer["generated_text"], ("yes", "no"))
+
+    def test_errors_have_its_form(self):
+        for path in ("/generate", "/", "/generate_stream"):
+            for body in ({"inputs": "a", "parameters": {"max_new_tokens": 0}}, {"inputs": 3},
+                         {"inputs": "a", "parameters": {"max_new_tokens": 100000}}):
+                answer = self.post(path, body, 400).json
+                self.assertEqual(sorted(answer), ["error", "error_type"])
+                self.assertEqual(answer["error_type"], "validation")
+
+    def test_what_clients_ask_first(self):
+        info = self.get("/info").json
+        self.assertEqual([info["model_pipeline_tag"], info["max_total_tokens"]],
+                         ["text-generation", 512])
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
-#include "serve/routes/sglang_handlers.h"
+#include "serve/routes/generate_handlers.h"
+
+#include <foretoken/version.h>
 
 #include "serve/routes/llama_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/sglang/sglang_format.h"
 #include "serve/sglang/sglang_request.h"
+#include "serve/tgi/tgi_format.h"
+#include "serve/tgi/tgi_request.h"
 
 namespace foretoken {
 namespace {
 
 Result<SglangRequest> read_generate(const ServeContext& context, Body body) {
-  if (body.contains("inputs") || body.contains("prompt")) {
+  if (body.contains("prompt")) {
     return invalid_argument(
-        "/generate has SGLang's form here, {\"text\" or \"input_ids\", \"sampling_params\"}; for "
-        "'prompt' take /v1/completions");
+        "/generate has SGLang's form here, {\"text\" or \"input_ids\", \"sampling_params\"}, and "
+        "text-generation-inference's, {\"inputs\", \"parameters\"}; for 'prompt' take "
+        "/v1/completions");
   }
   std::vector<std::string> warnings;
   pass_over_model(context.defaults, &body, &warnings);
@@ -39,10 +44,31 @@ nlohmann::ordered_json load_of(const EngineStats& stats, size_t rank, int block_
           {"token_usage", usage}};
 }
 
+Result<TgiRequest> read_tgi(const ServeContext& context, TgiPath path, Body body) {
+  std::vector<std::string> warnings;
+  pass_over_model(context.defaults, &body, &warnings);
+  if (path == TgiPath::kStream) body["stream"] = true;
+  FT_ASSIGN_OR_RETURN(TgiRequest request, parse_tgi_request(body, context.defaults));
+  request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
+  return request;
+}
+
+// The engine outlives every answer.
+IsSpecialToken special_tokens_of(const Engine& engine) {
+  return [&engine](int32_t id) {
+    std::string shown;
+    std::string all;
+    return engine.decode({id}, true, &shown).ok() && engine.decode({id}, false, &all).ok() &&
+           shown.empty() && !all.empty();
+  };
+}
+
 }  // namespace
 
 Status handle_generate(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        Body body) {
+  if (body.contains("inputs"))
+    return handle_tgi(context, exchange, TgiPath::kGenerate, std::move(body));
   FT_ASSIGN_OR_RETURN(SglangRequest request, read_generate(context, std::move(body)));
   ServeResult<PreparedText> prepared = prepare_text(context, &request.text);
   if (!prepared.ok()) {
@@ -93,6 +119,50 @@ nlohmann::ordered_json sglang_loads(const ServeContext& context) {
     loads.push_back(load_of(stats.engines[i], i, block_size));
   }
   return loads;
+}
+
+Status handle_tgi(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                  TgiPath path, Body body) {
+  Result<TgiRequest> read = read_tgi(context, path, std::move(body));
+  if (!read.ok()) {
+    respond_error(*exchange, tgi_error, read.status());
+    return {};
+  }
+  TgiRequest& request = read.value();
+  ServeResult<PreparedText> prepared = prepare_text(context, &request.text);
+  if (!prepared.ok()) {
+    respond_error(*exchange, tgi_error, prepared.error());
+    return {};
+  }
+  std::string id = answer_id("", request.text.request_id, *exchange);
+  const OpenAiRequest& text = request.text;
+  auto format = std::make_unique<TgiFormat>(request, path == TgiPath::kRoot,
+                                            special_tokens_of(context.engine));
+  start_generation(context, exchange, text, std::move(prepared.value()), std::move(id),
+                   std::move(format));
+  return {};
+}
+
+nlohmann::ordered_json tgi_info(const ServeContext& context) {
+  const EngineInfo& info = context.engine.info();
+  return {{"model_id", context.model_name()},
+          {"model_sha", nullptr},
+          {"model_dtype", info.dtype},
+          {"model_device_type", info.device},
+          {"model_pipeline_tag", "text-generation"},
+          {"max_concurrent_requests", info.max_num_seqs},
+          {"max_best_of", 1},
+          {"max_stop_sequences", 4},
+          {"max_input_length", info.max_model_len},
+          {"max_input_tokens", info.max_model_len},
+          {"max_total_tokens", info.max_model_len},
+          {"max_batch_total_tokens", info.max_num_batched_tokens},
+          {"max_client_batch_size", 1},
+          {"validation_workers", 1},
+          {"router", "foretoken"},
+          {"version", kVersion},
+          {"sha", nullptr},
+          {"docker_label", nullptr}};
 }
 
 }  // namespace foretoken
