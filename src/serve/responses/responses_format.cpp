@@ -161,7 +161,9 @@ void ResponsesFormat::keep(const json& response) {
 }
 
 void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* events) {
-  new_logprobs_ = logprobs_of(output, request_.chat.requests.front().sampling);
+  for (json& token : logprobs_of(output, request_.chat.requests.front().sampling)) {
+    new_logprobs_.push_back(std::move(token));
+  }
   const auto tell = [&](const std::vector<BlockStep>& steps) {
     for (const BlockStep& step : steps) *events += step_events(step);
   };
@@ -170,10 +172,23 @@ void ResponsesFormat::add_blocks(const RequestOutput& output, std::string* event
     tell(blocks_.add(pieces));
   };
   split(parser_->push(output.text));
+  const auto in_text = [this] {
+    return blocks_.all().empty() || blocks_.all().back().kind == Kind::kContent;
+  };
+  // Those of reasoning and calls are not told.
+  if (!in_text()) new_logprobs_ = json::array();
   if (!output.finished) return;
   split(parser_->finish());
+  if (in_text()) keep_last_logprobs();
   if (output.finish_reason != FinishReason::kStop) closing_status_ = "incomplete";
   tell(blocks_.finish());
+}
+
+// The token that ends a text has no piece of it, and stands behind those that have.
+void ResponsesFormat::keep_last_logprobs() {
+  if (items_.empty()) return;
+  for (const json& token : new_logprobs_) items_.back().logprobs.push_back(token);
+  new_logprobs_ = json::array();
 }
 
 std::string ResponsesFormat::whole(const std::vector<const OutputSum*>& sums) {
@@ -257,7 +272,7 @@ std::string ResponsesFormat::step_events(const BlockStep& step) {
     case Kind::kContent:
       break;
   }
-  // All that came with this piece of text; text that was held back brings none.
+  // All that came with this piece of text and with what of it was held back.
   for (const json& token : new_logprobs_) items_[step.block].logprobs.push_back(token);
   fields["logprobs"] = std::exchange(new_logprobs_, json::array());
   return event("response.output_text.delta", std::move(fields));

@@ -49,6 +49,7 @@ class ResponsesFormat : public AnswerFormat {
   nlohmann::ordered_json place_of(size_t block) const;
   nlohmann::ordered_json part_json(size_t block, bool filled) const;
   void add_blocks(const RequestOutput& output, std::string* events);
+  void keep_last_logprobs();
   nlohmann::ordered_json finished(const RequestOutput& output) const;
   nlohmann::ordered_json usage_of(const RequestStats& stats) const;
   nlohmann::ordered_json failed(const ServeError& error) const;
@@ -63,8 +64,8 @@ class ResponsesFormat : public AnswerFormat {
   std::unique_ptr<ChatParser> parser_;
   ContentBlocks blocks_;
   ReasoningShare reasoning_;
-  std::vector<Item> items_;  // by block
-  nlohmann::ordered_json new_logprobs_ = nlohmann::ordered_json::array();
+  std::vector<Item> items_;                                                // by block
+  nlohmann::ordered_json new_logprobs_ = nlohmann::ordered_json::array();  // of no text yet
   int64_t num_events_ = 0;
   const char* closing_status_ = "completed";  // of the items that end next
   RequestOutput last_;                        // without text and tokens

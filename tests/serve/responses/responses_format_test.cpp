@@ -54,6 +54,34 @@ TEST(ResponsesFormat, AWholeResponseIsKept) {
   EXPECT_EQ(kept->messages[1]["tool_calls"].size(), 1u);
 }
 
+TEST(ResponsesFormat, AStreamKeepsTheLogprobsOfAWholeAnswer) {
+  const std::string wishes = R"(, "top_logprobs": 0, "include": ["message.output_text.logprobs"])";
+  const auto part = [](const char* text, const char* token, FinishReason reason) {
+    ChoiceOutput made = output(text, reason);
+    made.output.logprobs.push_back({{1, -0.5f, 1, token}, {}});
+    return made;
+  };
+  // A piece that may be a marker's begin is held back; the token of the end has no text.
+  const std::vector<ChoiceOutput> pieces = {
+      part("a", "a", FinishReason::kNone), part(" <to", " <to", FinishReason::kNone),
+      part("es", "es", FinishReason::kNone), part("", "</s>", FinishReason::kStop)};
+  ResponseStore store(4);
+  ResponsesFormat streamed(request(store, wishes), "resp_1", "m", 5, store);
+  ResponsesFormat asked(request(store, wishes), "resp_2", "m", 5, store);
+  OutputSum sum;
+  for (const ChoiceOutput& piece : pieces) {
+    streamed.events(0, piece);
+    sum.add(piece.output);
+  }
+  const json whole = json::parse(asked.whole({&sum}));
+  streamed.last_events();
+  const json& told = whole["output"][0]["content"][0]["logprobs"];
+  EXPECT_EQ(told.size(), 4u);
+  const auto kept = store.find("resp_1");
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_EQ(told, kept->response["output"][0]["content"][0]["logprobs"]);
+}
+
 TEST(ResponsesFormat, WhatIsNotToBeKeptIsNot) {
   ResponseStore store(4);
   ResponsesFormat format(request(store, R"(, "store": false)"), "resp_1", "m", 5, store);
