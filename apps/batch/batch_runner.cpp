@@ -146,9 +146,16 @@ void BatchRunner::start(BatchLine line) {
 void BatchRunner::submit(Running& running, size_t i) {
   Request request = running.job->request.requests[i];
   request.request_id = running.request_ids[i];
-  const Status status = engine_.submit(
-      std::move(request),
-      [this, &running, i](const RequestOutput& output) { receive(running, i, output); });
+  OutputCallback callback = [this, &running, i](const RequestOutput& output) {
+    receive(running, i, output);
+  };
+  Status status;
+  if (const std::optional<float>& penalty = running.job->request.beam_length_penalty; penalty) {
+    running.beams.push_back(std::make_shared<BeamSearch>(engine_, *penalty));
+    status = running.beams.back()->start(std::move(request), std::move(callback));
+  } else {
+    status = engine_.submit(std::move(request), std::move(callback));
+  }
   if (!status.ok()) end(running, i, status);
 }
 
@@ -189,6 +196,7 @@ std::vector<std::unique_ptr<BatchJob>> BatchRunner::take_finished() {
 void BatchRunner::abort_all() {
   for (const std::unique_ptr<Running>& running : jobs_) {
     for (const std::string& id : running->request_ids) engine_.abort(id);
+    for (const std::shared_ptr<BeamSearch>& beams : running->beams) beams->abort();
   }
 }
 

@@ -11,6 +11,7 @@
 #include "apps/batch/batch_file.h"
 #include "serve/answer/output_sum.h"
 #include "serve/fields/request_warnings.h"
+#include "serve/flow/beam_search.h"
 #include "serve/openai/openai_response.h"
 #include "serve/openai/score_request.h"
 
@@ -63,7 +64,8 @@ class BatchRunner {
   struct Running {
     std::unique_ptr<BatchJob> job;
     std::vector<std::string> request_ids;
-    size_t num_open = 0;  // requests; guarded by mutex_
+    std::vector<std::shared_ptr<BeamSearch>> beams;  // in place of requests, where they are wanted
+    size_t num_open = 0;                             // requests; guarded by mutex_
   };
 
   Status parse(BatchJob& job) const;

@@ -63,6 +63,9 @@ Generation::Generation(const Parts& parts, GenerationJob job)
     One& one = all_.emplace_back();
     const int num_choices = std::max(request.sampling.n, 1);
     one.engine_id = make_openai_id("req");
+    if (job_.beam_length_penalty) {
+      one.beams = std::make_shared<BeamSearch>(parts_.engine, *job_.beam_length_penalty);
+    }
     one.sum = OutputSum(num_choices);
     one.pending.resize(static_cast<size_t>(num_choices));
   }
@@ -90,9 +93,12 @@ void Generation::submit_all() {
       const std::string number = all_.size() > 1 ? "-" + std::to_string(i) : "";
       parts_.observer.on_submit({request, job_.id + number, job_.origin});
     }
-    const Status status = parts_.engine.submit(
-        std::move(request),
-        [self = shared_from_this(), i](const RequestOutput& output) { self->receive(i, output); });
+    OutputCallback callback = [self = shared_from_this(), i](const RequestOutput& output) {
+      self->receive(i, output);
+    };
+    const Status status = all_[i].beams != nullptr
+                              ? all_[i].beams->start(std::move(request), std::move(callback))
+                              : parts_.engine.submit(std::move(request), std::move(callback));
     if (status.ok()) continue;
     if (parts_.observer.on_refused) parts_.observer.on_refused(all_[i].engine_id);
     fail(status);
@@ -114,7 +120,13 @@ bool Generation::has_output() {
 
 void Generation::abort() {
   aborted_.store(true);
-  for (const One& one : all_) parts_.engine.abort(one.engine_id);
+  for (const One& one : all_) {
+    if (one.beams != nullptr) {
+      one.beams->abort();
+    } else {
+      parts_.engine.abort(one.engine_id);
+    }
+  }
 }
 
 void Generation::fail(const Status& status) {

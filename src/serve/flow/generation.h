@@ -6,12 +6,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "http/message/exchange.h"
 #include "serve/answer/answer_format.h"
 #include "serve/answer/output_sum.h"
+#include "serve/flow/beam_search.h"
 #include "serve/flow/generation_list.h"
 #include "serve/flow/request_gate.h"
 #include "serve/flow/work_pool.h"
@@ -26,6 +28,7 @@ struct GenerationJob {
   std::vector<Request> requests;
   bool stream = false;
   int stream_interval = 1;  // tokens of a choice that an event waits for, after its first
+  std::optional<float> beam_length_penalty = {};  // the choices are found by beam search
   std::unique_ptr<AnswerFormat> format;
   RequestGate::Ticket ticket;
   http::Headers headers = {};  // of an answer that is no error
@@ -72,8 +75,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
   struct One {
     std::string engine_id;
-    std::vector<Pending> pending;  // by choice, in a stream
-    OutputSum sum;                 // otherwise
+    std::shared_ptr<BeamSearch> beams;  // what runs in place of the engine's request, or null
+    std::vector<Pending> pending;       // by choice, in a stream
+    OutputSum sum;                      // otherwise
     bool finished = false;
   };
 

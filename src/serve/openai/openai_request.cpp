@@ -1,6 +1,7 @@
 #include "serve/openai/openai_request.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/text/nearest_name.h"
@@ -38,7 +39,7 @@ void refuse_processors(JsonFields& fields) {
 // Fields of the OpenAI API and of vLLM that ask for something this build does not have.
 void refuse_later_fields(JsonFields& fields) {
   // Clients send the defaults of what they do not use.
-  const std::pair<const char*, json> defaults[] = {{"best_of", 1}, {"length_penalty", 1}};
+  const std::pair<const char*, json> defaults[] = {{"best_of", 1}};
   for (const auto& [name, harmless] : defaults) {
     if (fields.has(name) && *fields.raw(name) != harmless) fields.pass_over({name});
     fields.ignore({name});
@@ -49,8 +50,7 @@ void refuse_later_fields(JsonFields& fields) {
       {{"suffix", "give one text as 'prompt', and serve a model that has tokens for gaps"},
        {"chat_template", "start the server with --chat-template FILE"},
        {"prompt_embeds", "give texts or token ids"},
-       {"logprob_token_ids", "ask for the likeliest tokens by their number"},
-       {"use_beam_search", "ask for several choices with 'n'"}});
+       {"logprob_token_ids", "ask for the likeliest tokens by their number"}});
   fields.pass_over_vllms();
   fields.pass_over({"audio", "repetition_detection", "thinking_token_budget", "return_prompt_text",
                     "return_token_offsets", "return_weight_versions", "routed_experts_prompt_start",
@@ -64,12 +64,35 @@ void ignore_labels(JsonFields& fields) {
                  "verbosity"});
 }
 
+// vLLM's search for the likeliest texts, which goes by the model's own log-probabilities alone.
+void read_beams(JsonFields& fields, const SamplingParams& sampling, OpenAiRequest* request) {
+  bool searches = false;
+  float length_penalty = 1;
+  fields.read("use_beam_search", &searches);
+  fields.read("length_penalty", &length_penalty);
+  if (!searches) return;
+  if (!std::isfinite(length_penalty)) fields.fail("'length_penalty' must be a number");
+  request->beam_length_penalty = length_penalty;
+  const std::pair<const char*, bool> unused[] = {
+      {"stop", !sampling.stop.empty()},
+      {"stop_token_ids", !sampling.stop_token_ids.empty()},
+      {"min_tokens", sampling.min_tokens > 0},
+      {"logit_bias", !sampling.logit_bias.empty()},
+      {"bad_words", !sampling.bad_words.empty()},
+      {"allowed_token_ids", sampling.allowed_token_ids.has_value()},
+      {"prompt_logprobs", sampling.prompt_logprobs.has_value()}};
+  for (const auto& [name, is_set] : unused) {
+    if (is_set) fields.warn("'" + std::string(name) + "' has no effect on 'use_beam_search'");
+  }
+}
+
 // What all kinds that make text share, after what is special about each.
 void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request,
                  Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
   read_prediction(fields, &shared->prediction);
   read_logprob_count(fields, "prompt_logprobs", &shared->sampling.prompt_logprobs);
+  read_beams(fields, shared->sampling, request);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;

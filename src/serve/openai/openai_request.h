@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,17 +73,18 @@ struct OpenAiRequest {
   std::string messages_json;      // of a chat: the prompt of the only request
   std::string arguments_json;     // for the chat template
   bool stream = false;
-  bool include_usage = false;            // in a stream
-  bool continuous_usage = false;         // in each chunk, too
-  int stream_interval = 1;               // tokens of a choice that a chunk waits for, at least
-  bool echo = false;                     // the prompt comes before the text
-  std::string echoed;                    // of a chat: the text that its answer goes on with, told
-  bool prompt_only = false;              // echo with max_tokens 0: only the prompt is wanted
-  bool timings = false;                  // answers and chunks have llama.cpp's timings
-  int dimensions = 0;                    // of embeddings; 0: all
-  VectorForm vectors;                    // how embeddings are written
-  bool return_token_ids = false;         // vLLM's extension
-  bool tokens_as_token_ids = false;      // log-probabilities name tokens "token_id:42"
+  bool include_usage = false;     // in a stream
+  bool continuous_usage = false;  // in each chunk, too
+  int stream_interval = 1;        // tokens of a choice that a chunk waits for, at least
+  bool echo = false;              // the prompt comes before the text
+  std::string echoed;             // of a chat: the text that its answer goes on with, told
+  bool prompt_only = false;       // echo with max_tokens 0: only the prompt is wanted
+  bool timings = false;           // answers and chunks have llama.cpp's timings
+  std::optional<float> beam_length_penalty = {};  // the choices are found by beam search
+  int dimensions = 0;                             // of embeddings; 0: all
+  VectorForm vectors;                             // how embeddings are written
+  bool return_token_ids = false;                  // vLLM's extension
+  bool tokens_as_token_ids = false;               // log-probabilities name tokens "token_id:42"
   bool return_token_origins = false;     // who proposed each token: a drafter or the target
   bool include_reasoning = true;         // of a chat with a reasoning parser
   ChatParserOptions parser;              // of a chat

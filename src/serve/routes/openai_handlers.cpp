@@ -47,6 +47,7 @@ void start_generation(ServeContext& context, const std::shared_ptr<http::Exchang
   job.requests = request.requests;
   job.stream = request.stream;
   job.stream_interval = request.stream_interval;
+  job.beam_length_penalty = request.beam_length_penalty;
   job.format = std::move(format);
   job.ticket = std::move(prepared.ticket);
   job.origin = exchange == nullptr ? std::move(prepared.origin) : origin_of(exchange->request());

@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
     fn any_text(&mut self, text: &AnyText, next: &Next) -> Outcome<Vec<Node>> {
         if text.max_tokens.is_some_and(|most| most > 0) {
             return Err(Failure::new(
-                "the structural tag: 'max_tokens' of any_text is not built; use 'max_chars', or thinking_token_budget for reasoning",
+                "the structural tag: 'max_tokens' of any_text is not built; use 'max_chars'",
             ));
         }
         let most = if text.max_tokens == Some(0) { Some(0) } else { text.max_chars };
