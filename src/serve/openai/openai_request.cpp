@@ -1,7 +1,6 @@
 #include "serve/openai/openai_request.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/text/nearest_name.h"
@@ -9,6 +8,7 @@
 #include "compat/compat.h"
 #include "config/sampling_ranges.h"
 #include "serve/answer/chat_messages.h"
+#include "serve/fields/beam_fields.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
@@ -64,35 +64,13 @@ void ignore_labels(JsonFields& fields) {
                  "verbosity"});
 }
 
-// vLLM's search for the likeliest texts, which goes by the model's own log-probabilities alone.
-void read_beams(JsonFields& fields, const SamplingParams& sampling, OpenAiRequest* request) {
-  bool searches = false;
-  float length_penalty = 1;
-  fields.read("use_beam_search", &searches);
-  fields.read("length_penalty", &length_penalty);
-  if (!searches) return;
-  if (!std::isfinite(length_penalty)) fields.fail("'length_penalty' must be a number");
-  request->beam_length_penalty = length_penalty;
-  const std::pair<const char*, bool> unused[] = {
-      {"stop", !sampling.stop.empty()},
-      {"stop_token_ids", !sampling.stop_token_ids.empty()},
-      {"min_tokens", sampling.min_tokens > 0},
-      {"logit_bias", !sampling.logit_bias.empty()},
-      {"bad_words", !sampling.bad_words.empty()},
-      {"allowed_token_ids", sampling.allowed_token_ids.has_value()},
-      {"prompt_logprobs", sampling.prompt_logprobs.has_value()}};
-  for (const auto& [name, is_set] : unused) {
-    if (is_set) fields.warn("'" + std::string(name) + "' has no effect on 'use_beam_search'");
-  }
-}
-
 // What all kinds that make text share, after what is special about each.
 void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiRequest* request,
                  Request* shared) {
   read_sampling_fields(fields, &shared->sampling);
   read_prediction(fields, &shared->prediction);
   read_logprob_count(fields, "prompt_logprobs", &shared->sampling.prompt_logprobs);
-  read_beams(fields, shared->sampling, request);
+  request->beam_length_penalty = read_beams(fields, shared->sampling);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;

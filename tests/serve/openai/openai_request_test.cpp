@@ -201,18 +201,6 @@ TEST(OpenAiRequest, DefaultsOfWhatIsNotThereAreHarmless) {
             std::string::npos);
 }
 
-TEST(OpenAiRequest, BeamsAreAskedForWithAPenaltyOfLength) {
-  const Result<OpenAiRequest> parsed = parse(OpenAiKind::kChat, R"({
-      "messages": [{"role": "user", "content": "a"}], "use_beam_search": true, "n": 2,
-      "length_penalty": 0.5, "stop": "x"})");
-  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-  EXPECT_EQ(parsed.value().beam_length_penalty, 0.5f);
-  ASSERT_EQ(parsed.value().warnings.size(), 1u);
-  EXPECT_EQ(parsed.value().warnings.front(), "'stop' has no effect on 'use_beam_search'");
-  const Result<OpenAiRequest> plain = parse(OpenAiKind::kCompletion, R"({"prompt": "a"})");
-  EXPECT_FALSE(plain.value().beam_length_penalty.has_value());
-}
-
 TEST(OpenAiRequest, WhatIsNotFollowedIsAWarning) {
   const Result<OpenAiRequest> parsed = parse(OpenAiKind::kChat, R"({
     "messages": [{"role": "user", "content": "Hi"}], "best_of": 3, "echo": true, "temprature": 1,
