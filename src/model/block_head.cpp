@@ -207,7 +207,7 @@ void Block::forward(Queue& queue, const DraftTensors& tensors, const int32_t* la
   for (int32_t i = 0; i < config_.num_modules; ++i) {
     const DecoderLayer* next = i + 1 < config_.num_modules ? &layer(i + 1) : nullptr;
     LayerKv kv = kv_of(i, tensors, batch, cache);
-    if (!config_.is_causal.at(static_cast<size_t>(i))) kv.last_seen = last_seen;
+    if (!config_.is_causal.at(static_cast<size_t>(i))) kv.attends_from = last_seen;
     delta = layers_.run(rows, kv, layer(i), x, next);
     x = nullptr;
   }

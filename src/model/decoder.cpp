@@ -59,7 +59,6 @@ class Decoder final : public Model {
 
   Status load(WeightLoader& loader);
   Status take_scratch();
-
   const ModelConfig& config() const override { return config_; }
   std::vector<KvGroupSpec> kv_groups() const override { return plan_.groups; }
   int64_t weight_bytes() const override { return weight_bytes_; }
@@ -248,13 +247,14 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
     lora = adapters_->begin(queue, tensors, batch.params, rows.max_rows,
                             rows.adapters == AdapterUse::kLayers);
   }
-  const Pass pass{tensors,
-                  batch,
-                  caches,
-                  {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows,
-                   sight_.begin(queue, tensors, rows), adapts ? &lora : nullptr, false,
-                   layers_.rounded(), tensors.token_ids},
-                  layers_};
+  sight_.begin(queue, tensors, rows);
+  const Pass pass{
+      tensors,
+      batch,
+      caches,
+      {queue, tensors.counts, tensors.positions, tensors.row_slot, rows.max_rows, rows.runs,
+       adapts ? &lora : nullptr, false, layers_.rounded(), tensors.token_ids},
+      layers_};
   last_delta_ = {};
   adapts_ends_ = adapts && rows.adapts_ends;
   was_in_lanes_ = rows.in_lanes;

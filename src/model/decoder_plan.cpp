@@ -134,7 +134,7 @@ DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> l
     out.chooses = sight.chooses;
     out.window = sight.window < options.max_model_len ? sight.window : 0;
     out.rope = rope_of(sight, config.rope);
-    out.windowed_group = out.window > 0 && !options.one_kv_group;
+    out.windowed_group = out.window > 0 && !options.one_kv_group && !config.bidirectional;
     KvGroupSpec& group = out.windowed_group ? windowed : full;
     if (out.windowed_group) group.window = out.window;
     if (mixes) (out.windowed_group ? has_windowed : has_full) = true;
@@ -168,15 +168,12 @@ Status SpanSight::take(const ModelConfig& config, const ScratchSource& source, i
   return {};
 }
 
-// Rows that see alike are no run of positions.
-RunLengths SpanSight::begin(Queue& queue, const StepTensors& tensors,
-                            const ForwardRows& rows) const {
-  if (last_seen_ == nullptr) return rows.runs;
+void SpanSight::begin(Queue& queue, const StepTensors& tensors, const ForwardRows& rows) const {
+  if (last_seen_ == nullptr) return;
   for (int lane = 0; lane < (rows.in_lanes ? 2 : 1); ++lane) {
     const StepTensors own = rows.in_lanes ? lane_of(tensors, lane, lane_offset_) : tensors;
     see_spans(queue, {own.counts, own.row_slot, own.positions, last_seen(lane), rows.max_rows});
   }
-  return RunLengths::kUnknown;
 }
 
 }  // namespace foretoken

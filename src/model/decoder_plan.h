@@ -61,8 +61,8 @@ class SpanSight {
  public:
   // Nothing for a model whose rows see what is before them. In one lane, or in two.
   Status take(const ModelConfig& config, const ScratchSource& source, int num_lanes);
-  // Enqueues what the rows of a pass see; what kernels may go by then. A span has a whole prompt.
-  RunLengths begin(Queue& queue, const StepTensors& tensors, const ForwardRows& rows) const;
+  // Enqueues what the rows of a pass see. A span has a whole prompt.
+  void begin(Queue& queue, const StepTensors& tensors, const ForwardRows& rows) const;
   // Of a lane, as of LayerKv.
   int32_t* last_seen(int lane) const {
     return last_seen_ == nullptr ? nullptr : last_seen_ + int64_t{lane} * lane_offset_;

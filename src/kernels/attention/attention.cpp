@@ -31,6 +31,7 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.head_dim <= kMaxInt8HeadDim);
   FT_CHECK(args.flex == nullptr || (args.kv.format != KvFormat::kInt8 && args.kv.value_dim == 0));
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
+  FT_CHECK(args.last_seen == nullptr || (args.chunk == 0 && args.flex == nullptr));
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);
   queue.launch(args);
 }
@@ -44,8 +45,24 @@ struct Seen {
   int64_t count() const { return std::max(end - begin, 0); }
 };
 
-Seen seen_by(const AttentionArgs& a, int position) {
-  return {entries_before(a.kv, first_seen(a, position)), entries_before(a.kv, position + 1)};
+Seen seen_by(const AttentionArgs& a, int position, int last) {
+  return {entries_before(a.kv, first_seen(a, position)), entries_before(a.kv, last + 1)};
+}
+
+// Of the rows of a slot, which see to the end of theirs where they see later ones.
+std::map<int32_t, int32_t> ends_of_slots(const LiveRows& live, int64_t num_rows) {
+  std::map<int32_t, int32_t> ends;
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const auto at = static_cast<size_t>(row);
+    int32_t& end = ends[live.row_slot.at(at)];
+    end = std::max(end, live.positions.at(at));
+  }
+  return ends;
+}
+
+int last_seen_of(const AttentionArgs& a, int position, int end) {
+  if (a.last_seen == nullptr) return position;
+  return a.window > 0 ? std::min(end, position + a.window - 1) : end;
 }
 
 }  // namespace
@@ -56,12 +73,14 @@ struct Costs<AttentionArgs> {
   // The rows of a sequence share what they see.
   static OpCost cost(const AttentionArgs& a, const LiveRows& live) {
     const int64_t num_rows = live_count(live, RowKind::kToken, 0, a.max_rows);
+    const std::map<int32_t, int32_t> ends = ends_of_slots(live, num_rows);
     std::map<int32_t, Seen> of_slot;
     int64_t products = 0;
     for (int64_t row = 0; row < num_rows; ++row) {
       const auto at = static_cast<size_t>(row);
-      const Seen seen = seen_by(a, live.positions.at(at));
-      const auto [found, is_new] = of_slot.try_emplace(live.row_slot.at(at), seen);
+      const int32_t slot = live.row_slot.at(at), position = live.positions.at(at);
+      const Seen seen = seen_by(a, position, last_seen_of(a, position, ends.at(slot)));
+      const auto [found, is_new] = of_slot.try_emplace(slot, seen);
       found->second.begin = std::min(found->second.begin, seen.begin);
       found->second.end = std::max(found->second.end, seen.end);
       products += seen.count();

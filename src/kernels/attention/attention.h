@@ -24,21 +24,26 @@ inline constexpr int kFarBehind = 1024;
 
 struct FlexProgram;
 
+inline constexpr int kBiasReach = 128;
+inline constexpr int kDistances = 2 * kBiasReach + 1;
+
 // Paged attention with a length of its own for each row: row r sees KV positions
 // [max(min(kv_begin, p), p + 1 - window), p], p = positions[r], through block_tables[row_slot[r]],
-// and with a chunk none before p - p % chunk (Llama 4).
-// Query head h reads KV head h / (num_heads / num_kv_heads). Softmax in float, of
+// and with a chunk none before p - p % chunk (Llama 4). With last_seen it sees those behind it,
+// too, up to last_seen[r], of a window as many as of those before it. Query head h reads KV head h
+// / (num_heads / num_kv_heads). Softmax in float, of
 //   score = scale * (q . k), or with a softcap  softcap * tanh(scale * (q . k) / softcap).
-// With slopes (ALiBi, Press et al. 2021) slopes[h] * (position of the key - p) is added to it; with
-// sinks (gpt-oss) exp(sinks[h]) is added to the sum that divides, as if by a position without
-// value. Entries of the block table that hold no visible position are not read. Causality comes
-// from the position alone; it is never inferred from the number of rows. counts, positions,
-// row_slot and block_tables are read before the op ahead in the queue has ended: an op that writes
-// them must lie before the last rope_kv, or be a copy. The workspace may be written as early:
-// between two attentions that share it lies a rope_kv.
-// Where kv holds the entries of one of several ranks (KvLayer::context_size), a row sees those of
-// its positions alone, and the op leaves `states` for merge_partials
-// (kernels/comm/context_exchange.h), whose bits depend on the row alone, too.
+// With slopes (ALiBi, Press et al. 2021) slopes[h] times the distance to the key's position is
+// taken from it; with distance_bias the number of that distance is added to it (Raffel et al.
+// 2020); with sinks (gpt-oss) exp(sinks[h]) is added to the sum that divides, as if by a position
+// without value. Entries of the block table that hold no visible position are not read. Causality
+// comes from the position alone; it is never inferred from the number of rows. counts, positions,
+// row_slot, last_seen and block_tables are read before the op ahead in the queue has ended: an op
+// that writes them must lie before the last rope_kv, or be a copy. The workspace may be written as
+// early: between two attentions that share it lies a rope_kv. Where kv holds the entries of one of
+// several ranks (KvLayer::context_size), a row sees those of its positions alone, and the op leaves
+// `states` for merge_partials (kernels/comm/context_exchange.h), whose bits depend on the row
+// alone, too.
 struct AttentionArgs {
   static constexpr Op kOp = Op::kAttention;
   static constexpr int kSyncRows = 1024;
@@ -70,7 +75,12 @@ struct AttentionArgs {
   AttentionFamily family = AttentionFamily::kFlash;
   int32_t chunk = 0;              // 0: unlimited
   const float* slopes = nullptr;  // [num_heads] or null
-  const float* sinks = nullptr;   // [num_heads] or null
+  // [num_heads, kDistances] or null: of keys -kBiasReach, ..., kBiasReach positions behind the row;
+  // keys that are farther have the first or the last number.
+  const float* distance_bias = nullptr;
+  // [max_rows] or null: the last KV position that each row sees, from its own on. Without a chunk.
+  const int32_t* last_seen = nullptr;
+  const float* sinks = nullptr;  // [num_heads] or null
   // Instead of `out`; then there are no sinks. Part i is of heads
   // [i * part_heads, (i + 1) * part_heads).
   float* states = nullptr;  // [num_heads / part_heads, max_rows, part_heads, attention_state_size]
@@ -99,6 +109,19 @@ FT_HD inline int first_seen(const AttentionArgs& a, int position) {
   if (a.window > 0 && first < position + 1 - a.window) first = position + 1 - a.window;
   if (a.chunk > 0 && first < position - position % a.chunk) first = position - position % a.chunk;
   return first;
+}
+
+// Last KV position that row `row` at `position` sees.
+FT_HD inline int last_seen(const AttentionArgs& a, int64_t row, int position) {
+  if (a.last_seen == nullptr) return position;
+  const int last = a.last_seen[row];
+  return a.window > 0 && position + a.window - 1 < last ? position + a.window - 1 : last;
+}
+
+// Of a key so many positions behind a row, in distance_bias.
+FT_HD inline int bias_index(int distance) {
+  const int cut = distance < kBiasReach ? distance : kBiasReach;
+  return (cut < -kBiasReach ? -kBiasReach : cut) + kBiasReach;
 }
 
 void attention(Queue& queue, const AttentionArgs& args);

@@ -78,10 +78,11 @@ struct LayerKv {
   int32_t kv_begin = 0;        // as of AttentionArgs
   int32_t position_shift = 0;  // as of RopeKvArgs
   bool repeats = false;        // as of AttentionArgs
-  // [max_rows] the last KV position that each row sees; null: its own.
-  const int32_t* last_seen = nullptr;
-  LayerState state = {};       // of layers that keep one
-  void* index_keys = nullptr;  // as of IndexRowsArgs, of layers with an indexer
+  // [max_rows] the positions that rows attend from, as those of a block from its end; null: theirs.
+  const int32_t* attends_from = nullptr;
+  const int32_t* last_seen = nullptr;  // as of AttentionArgs
+  LayerState state = {};               // of layers that keep one
+  void* index_keys = nullptr;          // as of IndexRowsArgs, of layers with an indexer
   // Of layers with compressed entries: these, and where the positions' own blocks are, whichever
   // group holds the window.
   void* compressed = nullptr;

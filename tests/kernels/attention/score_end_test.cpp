@@ -42,6 +42,34 @@ TEST(ScoreEnd, CapsThenAddsWhatLiesBehind) {
   }
 }
 
+// Keys behind a row are as far as those before it.
+TEST(ScoreEnd, DistancesAreAlikeOnBothSides) {
+  std::vector<float> scores(5, 1.0f);
+  end_all({0, 0.5f, -2}, scores.data(), 5);
+  EXPECT_EQ(scores, (std::vector<float>{0, 0.5f, 1, 0.5f, 0}));
+}
+
+TEST(ScoreEnd, AddsTheBiasOfADistance) {
+  std::vector<float> biases(2 * kDistances);
+  biases[size_t(kDistances)] = 3;  // far before
+  biases[size_t(kDistances + bias_index(-1))] = 5;
+  biases[size_t(kDistances + bias_index(1))] = 7;
+  biases.back() = 9;  // far behind
+  AttentionArgs args{};
+  args.distance_bias = biases.data();
+  const auto score_at = [&](int position, int key) {
+    float score = 1;
+    end_all(score_end(args, 1, position, key), &score, 1);
+    return score;
+  };
+  args.kv.context_size = 1;
+  EXPECT_EQ(score_at(300, 4), 4);
+  EXPECT_EQ(score_at(300, 299), 6);
+  EXPECT_EQ(score_at(300, 300), 1);
+  EXPECT_EQ(score_at(300, 301), 8);
+  EXPECT_EQ(score_at(300, 700), 10);
+}
+
 // Of one of several ranks, whose keys lie that many positions apart.
 TEST(ScoreEnd, KeysOfARankLieApart) {
   const float slopes[] = {0.25f};

@@ -25,7 +25,8 @@ struct SeenPositions {
 
 inline SeenPositions seen_by(const AttentionArgs& a, int64_t row) {
   const int position = a.positions[row];
-  return {entries_before(a.kv, first_seen(a, position)), entries_before(a.kv, position + 1)};
+  return {entries_before(a.kv, first_seen(a, position)),
+          entries_before(a.kv, last_seen(a, row, position) + 1)};
 }
 
 // What any row of the tile sees lies in between.

@@ -20,10 +20,10 @@ bool is_portable(AttentionFamily family) {
   return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
 }
 
-// Slopes are known to the plain kernel alone.
+// Distances are known to the plain kernel alone.
 bool uses_tensor_cores(const AttentionArgs& args) {
   const KvLayer& kv = args.kv;
-  if (kv.value_dim > 0 || args.slopes != nullptr) return false;
+  if (kv.value_dim > 0 || weighs_distances(args)) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   if (row >= live || (short_runs_only && in_long_run(args, row, live))) return;
   const int position = args.positions[row];
   const int first = AttentionSplits::of(first_visible(args, position));
-  const int last = AttentionSplits::of(position);
+  const int last = AttentionSplits::of(last_seen(args, row, position));
   const int dim = args.kv.value_size();
   float highest = -INFINITY;
   float weights = 0;

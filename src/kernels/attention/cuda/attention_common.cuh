@@ -70,6 +70,11 @@ void launch_attention_merge(const AttentionArgs& args, AttentionSchedule schedul
 // Whether this build and the current device have kernels of the family.
 bool has_attention_family(AttentionFamily family);
 
+// Whether scores depend on the distances of keys.
+inline bool weighs_distances(const AttentionArgs& args) {
+  return args.slopes != nullptr || args.distance_bias != nullptr;
+}
+
 // Splits of the longest context that the block table allows.
 inline int splits_bound(const AttentionArgs& args) {
   return AttentionSplits::of(args.max_blocks * args.kv.block_size - 1) + 1;
@@ -128,6 +133,16 @@ __device__ inline float capped(const Scoring& scoring, float product) {
 __device__ inline float slope_of(const AttentionArgs& args, int head) {
   constexpr float kLog2E = 1.44269504088896341f;
   return args.slopes != nullptr ? __fmul_rn(args.slopes[head], kLog2E) : 0.0f;
+}
+
+// What a score in the same units gets for the distance of its key, which stands `behind` the row.
+__device__ inline float with_distance(const AttentionArgs& args, int head, float slope, int behind,
+                                      float score) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  if (args.distance_bias != nullptr) {
+    score = fmaf(args.distance_bias[head * kDistances + bias_index(behind)], kLog2E, score);
+  }
+  return slope == 0.0f ? score : fmaf(slope, -fabsf(static_cast<float>(behind)), score);
 }
 
 // Factors for the running result and for the partial result that joins it.

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
   const Scoring scoring = scoring_of(args);
   const int position = args.positions[row];
   const int begin = entries_before(kv, first_visible(args, position));
-  const int end = entries_before(kv, position + 1);
+  const int end = entries_before(kv, last_seen(args, row, position) + 1);
   HeadState<PerLane> states[kHeads];
   for (int turn = begin / kTurn; turn * kTurn < end; ++turn) {
     if (turn % kWarps != warp) continue;
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
         float dot = dot_of(q[h], key);
         if (Fp8) dot = __fmul_rn(dot, key_scale(kv, kv_head));
         float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
-        if (slopes[h] != 0) score = fmaf(slopes[h], static_cast<float>(distance), score);
+        score = with_distance(args, first + min(h, heads - 1), slopes[h], distance, score);
         kv.value_dim == 0 ? add_value(states[h], score, value) : add_value(states[h], score, key);
       }
     }

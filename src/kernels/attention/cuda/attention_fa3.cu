@@ -58,7 +58,7 @@ bool fits_fa3(const AttentionArgs& args) {
   return fits_rows && kv.dtype == DType::kBF16 && kv.format == KvFormat::kPlain &&
          kv.value_dim == 0 && (kv.head_dim == 64 || kv.head_dim == 128) && args.window == 0 &&
          args.chunk == 0 && args.softcap == 0 && args.kv_begin == 0 && args.sinks == nullptr &&
-         args.slopes == nullptr;
+         !weighs_distances(args) && args.last_seen == nullptr;
 }
 
 }  // namespace

@@ -37,8 +37,10 @@ struct WarpAttention {
   Scoring scoring;
   const float* q;  // shared memory, head_dim
   int slot;
+  int head;
   int kv_head;
   int position;
+  int last_kv;  // that it sees
   float slope;
 
   __device__ Entry<T, Fp8> entry(const void* cache, int kv_position) const {
@@ -53,7 +55,7 @@ struct WarpAttention {
     for (int d = 0; d < dim; ++d) dot = fmaf(q[d], key[d], dot);
     if (Fp8) dot = __fmul_rn(dot, key_scale(args.kv, kv_head));
     const float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
-    return slope == 0.0f ? score : fmaf(slope, static_cast<float>(kv_position - position), score);
+    return with_distance(args, head, slope, kv_position - position, score);
   }
 
   // 32 positions from `begin` on; those outside [first, last] weigh nothing.
@@ -92,7 +94,7 @@ struct WarpAttention {
   __device__ Partial<PerLane> split(int index) const {
     Partial<PerLane> part;
     const int first = max(first_visible(args, position), AttentionSplits::begin(index));
-    const int last = min(position, AttentionSplits::begin(index + 1) - 1);
+    const int last = min(last_kv, AttentionSplits::begin(index + 1) - 1);
     // Positions are taken 32 at a time from multiples of 32 on.
     for (int begin = first / 32 * 32; begin <= last; begin += 32) {
       add_positions(part, begin, first, last);
@@ -133,11 +135,12 @@ __global__ void __launch_bounds__(kWarps * 32)
   __syncwarp();
   const int position = args.positions[row];
   const int kv_head = head / (args.num_heads / args.kv.num_kv_heads);
+  const int last_kv = last_seen(args, row, position);
   const WarpAttention<T, PerLane, Fp8> attend{
-      args,    scoring_of(args), q_shared[warp],      args.row_slot[row],
-      kv_head, position,         slope_of(args, head)};
+      args,    scoring_of(args), q_shared[warp], args.row_slot[row],  head,
+      kv_head, position,         last_kv,        slope_of(args, head)};
   const int first = AttentionSplits::of(first_visible(args, position));
-  const int last = AttentionSplits::of(position);
+  const int last = AttentionSplits::of(last_kv);
   Partial<PerLane> running;
   for (int split = first + blockIdx.z; split <= last; split += schedule.num_parts) {
     const Partial<PerLane> partial = attend.split(split);

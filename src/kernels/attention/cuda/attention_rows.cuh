@@ -57,7 +57,7 @@ __device__ RowLimits row_limits(const AttentionArgs& args, const QueryTile& tile
   for (int i = 0; i < 2; ++i) {
     const int token = (begin + threadIdx.x % 32 / 4 + i * 8) / tile.heads;
     const bool valid = token < tile.num_tokens;
-    limits.last[i] = valid ? tile.position + token : -1;
+    limits.last[i] = valid ? last_seen(args, tile.first_row + token, tile.position + token) : -1;
     limits.first[i] = valid ? first_visible(args, tile.position + token) : 0;
     limits.group_last = max(limits.group_last, limits.last[i]);
     if (!valid) continue;

@@ -95,7 +95,7 @@ __device__ inline QueryTile make_tile(const AttentionArgs& args, const TileShape
   tile.first_head = tile.kv_head * group + begin;
   tile.heads = min(shape.max_heads, group - begin);
   tile.first_kv = first_visible(args, tile.position);
-  tile.last_kv = tile.position + count - 1;
+  tile.last_kv = last_seen(args, row + count - 1, tile.position + count - 1);
   return tile;
 }
 

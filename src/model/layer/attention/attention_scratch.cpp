@@ -25,7 +25,7 @@ AttentionArgs AttentionScratch::args_of(const LayerRows& rows, const LayerKv& kv
   return {.counts = rows.counts,
           .q = nullptr,
           .out = nullptr,
-          .positions = kv.last_seen != nullptr ? kv.last_seen : rows.positions,
+          .positions = kv.attends_from != nullptr ? kv.attends_from : rows.positions,
           .row_slot = rows.row_slot,
           .block_tables = kv.block_tables,
           .workspace = workspace,
@@ -39,7 +39,8 @@ AttentionArgs AttentionScratch::args_of(const LayerRows& rows, const LayerKv& kv
           .scale = 1,
           .kv_begin = kv.kv_begin,
           .runs = rows.runs,
-          .repeats = kv.repeats};
+          .repeats = kv.repeats,
+          .last_seen = kv.last_seen};
 }
 
 // Over shared positions each rank attends to its own with the heads of all.
@@ -59,7 +60,9 @@ void AttentionScratch::run(const LayerRows& rows, const AttentionArgs& args) con
   own.out = nullptr;
   own.num_heads = args.num_heads * context.size;
   own.first_head = args.first_head - args.num_heads * context.rank;
-  if (args.slopes != nullptr) own.slopes = args.slopes - args.num_heads * context.rank;
+  const int32_t before = args.num_heads * context.rank;
+  if (args.slopes != nullptr) own.slopes = args.slopes - before;
+  if (args.distance_bias != nullptr) own.distance_bias = args.distance_bias - before * kDistances;
   own.sinks = nullptr;
   own.states = states;
   own.part_heads = args.num_heads;

@@ -353,7 +353,8 @@ AttentionSchedule latent_schedule(const AttentionArgs& args) {
 bool launch_attention_latent_mma(const AttentionArgs& args, cudaStream_t stream) {
   const KvLayer& kv = args.kv;
   if (kv.dtype != DType::kBF16 || kv.num_kv_heads != 1 || kv.head_dim != kLatentDim ||
-      kv.value_dim != kLatentValues || args.slopes != nullptr || args.softcap != 0) {
+      kv.value_dim != kLatentValues || args.slopes != nullptr || args.softcap != 0 ||
+      args.last_seen != nullptr) {
     return false;
   }
   constexpr int kBytes = sizeof(LatentTile);
