@@ -48,7 +48,7 @@ AttentionDemand demand_of(const ModelConfig& config, int max_model_len, int bloc
           .softcap = config.attention_softcap,
           .has_full_layers = has_full_layers,
           .value_dim = latent ? config.latent.kv_rank : 0,
-          .has_slopes = !config.alibi_slopes.empty(),
+          .has_slopes = !config.alibi_slopes.empty() || config.distance_buckets > 0,
           .block_size = block_size,
           .is_sparse = config.is_sparse()};
 }

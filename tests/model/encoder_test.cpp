@@ -23,12 +23,13 @@ namespace {
 using Floats = std::vector<float>;
 using Ids = std::vector<int32_t>;
 
+constexpr int32_t kEncoderRows = 128;
 const std::string kEncoders = std::string(foretoken::kSourceFolder) + "/tests/golden/encoders/";
 
 // What leaves the last norm of some texts that are computed in one step, row after row.
 Floats states_of(Model& model, const std::vector<Ids>& texts) {
   Device& device = test::model_device();
-  const int32_t hidden = model.config().hidden_size, max_rows = 64;
+  const int32_t hidden = model.config().hidden_size, max_rows = kEncoderRows;
   test::ForwardHarness harness(device, model, max_rows, 8);
   std::vector<test::SpanWish> wishes;
   for (const Ids& text : texts) {
@@ -90,7 +91,7 @@ EncoderPrompts prompts_of(const std::string& folder) {
 class Encoder : public testing::TestWithParam<const char*> {
  protected:
   void expect_states(const std::string& dtype, double limit) {
-    const auto model = test::load_test_model(kEncoders + GetParam(), {dtype, ""}, 64);
+    const auto model = test::load_test_model(kEncoders + GetParam(), {dtype, ""}, kEncoderRows);
     EXPECT_TRUE(model->config().bidirectional);
     const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
     for (size_t i = 0; i < prompts.ids.size(); ++i) {
@@ -107,7 +108,7 @@ TEST_P(Encoder, Bfloat16StatesMatchTheReference) { expect_states("bfloat16", 2e-
 
 // Rows see their own text, whatever else a step computes.
 TEST_P(Encoder, TextsOfAStepAreAsAlone) {
-  const auto model = test::load_test_model(kEncoders + GetParam(), {"float32", ""}, 64);
+  const auto model = test::load_test_model(kEncoders + GetParam(), {"float32", ""}, kEncoderRows);
   const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
   const Floats together = states_of(*model, prompts.ids);
   Floats alone;
@@ -131,8 +132,10 @@ TEST_P(Encoder, LabelsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Encoder,
-                         testing::Values("bert", "bert_judge", "distilbert", "eurobert",
-                                         "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
+                         testing::Values("bert", "bert_judge", "distilbert", "embedding_gemma",
+                                         "eurobert", "gte", "gte_judge", "modern_bert",
+                                         "modern_bert_judge", "mpnet", "nomic_bert",
+                                         "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
 
 // As Nomic published it.
@@ -161,6 +164,101 @@ TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {
            {{"prenorm", true}}, {{"use_rms_norm", true}}, {{"rotary_emb_fraction", 0.5}}}) {
     EXPECT_FALSE(read(changes).ok()) << changes;
   }
+}
+
+Result<ModelConfig> parsed(nlohmann::json config, const nlohmann::json& changes) {
+  config.update(changes);
+  return parse_model_config(config, nlohmann::json::object(), {}, "c");
+}
+
+const nlohmann::json kSizes = {{"hidden_size", 32},      {"intermediate_size", 48},
+                               {"num_hidden_layers", 4}, {"num_attention_heads", 4},
+                               {"vocab_size", 64},       {"num_key_value_heads", 2},
+                               {"head_dim", 8},          {"max_position_embeddings", 2048}};
+
+// As published: with names of its own for what newer files have by layer type.
+TEST(Encoders, FieldsOfModernBert) {
+  nlohmann::json published = kSizes;
+  published.update({{"architectures", {"ModernBertForMaskedLM"}},
+                    {"num_key_value_heads", nullptr},
+                    {"global_rope_theta", 160000.0},
+                    {"local_rope_theta", 10000.0},
+                    {"local_attention", 128},
+                    {"global_attn_every_n_layers", 3},
+                    {"norm_bias", false}});
+  const auto whole = parsed(published, nlohmann::json::object());
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  const ModelConfig& config = whole.value();
+  EXPECT_TRUE(config.bidirectional);
+  std::vector<int32_t> windows;
+  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  EXPECT_EQ(windows, (std::vector<int32_t>{0, 65, 65, 0}));
+  EXPECT_EQ(config.rope.full.theta, 160000);
+  EXPECT_EQ(config.rope.windowed.value().theta, 10000);
+  const auto message = [&](const nlohmann::json& changes) {
+    return parsed(published, changes).status().message();
+  };
+  EXPECT_NE(message({{"norm_bias", true}}).find("'norm_bias' is true"), std::string::npos);
+  EXPECT_NE(message({{"local_attention", "128"}}).find("'local_attention'"), std::string::npos);
+  EXPECT_NE(message({{"global_attn_every_n_layers", 0}}).find("'global_attn_every_n_layers'"),
+            std::string::npos);
+}
+
+TEST(Encoders, WindowsOfEmbeddingGemmaCountBothSides) {
+  nlohmann::json published = kSizes;
+  published.update({{"architectures", {"Gemma3ForCausalLM"}},
+                    {"use_bidirectional_attention", true},
+                    {"sliding_window", 512}});
+  const auto both = parsed(published, nlohmann::json::object());
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_TRUE(both.value().bidirectional);
+  EXPECT_EQ(both.value().layers.front().window, 257);
+  const auto one = parsed(published, {{"use_bidirectional_attention", false}});
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  EXPECT_FALSE(one.value().bidirectional);
+  EXPECT_EQ(one.value().layers.front().window, 512);
+  EXPECT_FALSE(parsed(published, {{"use_bidirectional_attention", 3}}).ok());
+}
+
+// GTE's own scaling: frequencies of a larger base, over factor^(2 / head_dim).
+TEST(Encoders, FieldsOfGte) {
+  nlohmann::json published = kSizes;
+  published.update({{"architectures", {"NewModel"}},
+                    {"num_key_value_heads", nullptr},
+                    {"position_embedding_type", "rope"},
+                    {"rope_theta", 20000},
+                    {"rope_scaling", {{"type", "ntk"}, {"factor", 8.0}}},
+                    {"pack_qkv", true}});
+  const auto whole = parsed(published, nlohmann::json::object());
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole.value().rope.full.theta, 160000);
+  EXPECT_NEAR(whole.value().rope.full.factor, std::pow(8.0, 2.0 / 8), 1e-9);
+  EXPECT_EQ(whole.value().max_context, 2048);
+  for (const nlohmann::json& changes : std::initializer_list<nlohmann::json>{
+           {{"position_embedding_type", "absolute"}},
+           {{"layer_norm_type", "rms_norm"}},
+           {{"logn_attention_scale", true}},
+           {{"pack_qkv", false}},
+           {{"rope_scaling", {{"type", "ntk"}, {"factor", "8"}}}},
+           {{"rope_scaling", {{"type", "ntk"}, {"factor", 8.0}, {"mixed_b", 0.6}}}}}) {
+    EXPECT_FALSE(parsed(published, changes).ok()) << changes;
+  }
+}
+
+TEST(Encoders, PartsOfMpnetAndJinaThatAreNotBuiltAreRefused) {
+  const auto message = [](const char* name, const nlohmann::json& changes) {
+    nlohmann::json published = kSizes;
+    published.update({{"architectures", {name}}, {"num_key_value_heads", nullptr}});
+    return parsed(published, changes).status().message();
+  };
+  EXPECT_EQ(message("MPNetForMaskedLM", {{"relative_attention_num_buckets", 32}}), "");
+  EXPECT_NE(message("MPNetModel", {{"relative_attention_num_buckets", 64}}).find("num_buckets"),
+            std::string::npos);
+  EXPECT_EQ(message("JinaBertForMaskedLM", {{"position_embedding_type", "alibi"}}), "");
+  EXPECT_NE(message("JinaBertModel", {{"position_embedding_type", "rope"}}).find("alibi"),
+            std::string::npos);
+  EXPECT_NE(message("JinaBertModel", {{"feed_forward_type", "reglu"}}).find("geglu"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -26,6 +26,14 @@ SIZES = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hid
 BERT = {**SIZES, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0, "pad_token_id": 0, "type_vocab_size": 2}
 JUDGE = {"num_labels": 1}
+MODERN = {**SIZES, "num_hidden_layers": 3, "hidden_activation": "gelu", "local_attention": 8,
+          "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+          "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 160000.0},
+                              "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}},
+          "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1,
+          "sep_token_id": 2}
+GTE = {**BERT, "type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": None, "eos_token_id": None,
+       "rope_parameters": {"rope_type": "default", "rope_theta": 160000.0}}
 MODELS = {
     "bert": ("BertModel", "bert", BERT),
     "xlm_roberta": ("XLMRobertaModel", "xlm-roberta",
@@ -46,7 +54,23 @@ MODELS = {
                  {**SIZES, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu",
                   "pad_token_id": 0, "bos_token_id": None, "eos_token_id": None,
                   "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "modern_bert": ("ModernBertModel", "modernbert", MODERN),
+    "modern_bert_judge": ("ModernBertForSequenceClassification", "modernbert",
+                          {**MODERN, **JUDGE, "classifier_pooling": "cls"}),
+    "embedding_gemma": ("Gemma3TextModel", "gemma3_text",
+                        {**SIZES, "num_hidden_layers": 3, "num_key_value_heads": 2, "head_dim": 8,
+                         "query_pre_attn_scalar": 8, "sliding_window": 8, "rms_norm_eps": 1e-6,
+                         "layer_types": ["sliding_attention", "full_attention",
+                                         "sliding_attention"],
+                         "use_bidirectional_attention": True, "bos_token_id": None,
+                         "eos_token_id": None, "pad_token_id": 0}),
+    "gte": ("GteModel", "gte", GTE),
+    "gte_judge": ("GteForSequenceClassification", "gte", {**GTE, **JUDGE}),
+    "mpnet": ("MPNetModel", "mpnet",
+              {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "max_position_embeddings": 130}),
 }
+# Texts of which some keys stand in the last bucket.
+LONGER = {"mpnet": (1, 5, 110)}
 
 
 def new_model(name):
@@ -88,13 +112,14 @@ def generate(name):
     shutil.rmtree(folder, ignore_errors=True)
     model = write_encoder(name, folder)
     cases, tensors = [], {}
-    for i, length in enumerate(LENGTHS):
+    for i, length in enumerate(LONGER.get(name, LENGTHS)):
         ids = torch.randint(3, 120, (1, length))
         kinds, labels = kinds_of(model, ids), {}
+        more = {"token_type_ids": kinds} if hasattr(model.config, "type_vocab_size") else {}
         if hasattr(model, "classifier"):
-            labels = {"labels": model(input_ids=ids, token_type_ids=kinds).logits[0].tolist()}
+            labels = {"labels": model(input_ids=ids, **more).logits[0].tolist()}
         body = getattr(model, model.base_model_prefix, model)
-        more = {"token_type_ids": kinds} if labels else {}
+        more = more if labels else {}
         states = body(input_ids=ids, **more).last_hidden_state[0]
         tensors[f"prompt{i}.states"] = states.contiguous()
         told = ids + kinds * model.config.vocab_size if labels else ids

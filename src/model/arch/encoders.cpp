@@ -1,15 +1,11 @@
+#include "model/arch/encoders.h"
+
 #include <nlohmann/json.hpp>
 
 #include "model/files/encoder_names.h"
-#include "model/layer/layer_spec.h"
 
 namespace foretoken {
-namespace {
 
-using Json = nlohmann::json;
-
-// Rows see the whole text, and norms are of the residual with what a part adds. Names are those
-// that model/files/encoder_names.h gives the tensors.
 LayerSpec summed_layer(const MixerSpec& attention, const FeedForwardSpec& feed_forward) {
   LayerSpec spec = post_norm_layer(attention, feed_forward);
   spec.mixer_post_norm = "self_attn_layer_norm";
@@ -17,6 +13,15 @@ LayerSpec summed_layer(const MixerSpec& attention, const FeedForwardSpec& feed_f
   spec.norms_sums = true;
   return spec;
 }
+
+void see_whole_texts(nlohmann::json* json) {
+  (*json)["tie_word_embeddings"] = true;
+  (*json)["is_causal"] = false;
+}
+
+namespace {
+
+using Json = nlohmann::json;
 
 LayerSpec bert_layer(const ModelConfig& config, const LayerConfig& layer) {
   return summed_layer(gqa_of(config, layer), plain_mlp_of(config, layer));
@@ -47,8 +52,9 @@ Status translate_bert(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// The first rows of the table of positions are of padding.
-Status translate_roberta(const ConfigFields& fields, Json* json) {
+}  // namespace
+
+Status translate_roberta(const ConfigFields& fields, nlohmann::json* json) {
   FT_RETURN_IF_ERROR(translate_bert(fields, json));
   int32_t rows = 0;
   FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &rows));
@@ -62,6 +68,17 @@ Status translate_roberta(const ConfigFields& fields, Json* json) {
   (*json)["max_position_embeddings"] = rows - first;
   return {};
 }
+
+Status read_placed(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("first_position_row", &config->first_position_row));
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("second_text_ids", &config->second_text_ids));
+  config->learned_positions = config->max_position_embeddings + config->first_position_row;
+  config->last_norm = false;
+  for (LayerConfig& layer : config->layers) layer.rope = false;
+  return {};
+}
+
+namespace {
 
 Status translate_distilbert(const ConfigFields& fields, Json* json) {
   constexpr RenamedField kNames[] = {{"dim", "hidden_size"},
@@ -101,8 +118,7 @@ Status translate_nomic(const ConfigFields& fields, Json* json) {
   if (scaling != nullptr && !scaling->is_null()) {
     (*json)["max_position_embeddings"] = json->value("max_trained_positions", Json(2048));
   }
-  (*json)["tie_word_embeddings"] = true;
-  (*json)["is_causal"] = false;
+  see_whole_texts(json);
   return {};
 }
 
@@ -111,33 +127,9 @@ Status read_turning(const ConfigFields&, ModelConfig* config) {
   return {};
 }
 
-Status read_placed(const ConfigFields& fields, ModelConfig* config) {
-  FT_RETURN_IF_ERROR(fields.read_count_or_none("first_position_row", &config->first_position_row));
-  FT_RETURN_IF_ERROR(fields.read_count_or_none("second_text_ids", &config->second_text_ids));
-  config->learned_positions = config->max_position_embeddings + config->first_position_row;
-  config->last_norm = false;
-  for (LayerConfig& layer : config->layers) layer.rope = false;
-  return {};
-}
-
-// Files of a body alone have no output matrix, and nothing reads that of others.
 Status translate_bidirectional(const ConfigFields&, Json* json) {
-  (*json)["tie_word_embeddings"] = true;
-  (*json)["is_causal"] = false;
+  see_whole_texts(json);
   return {};
-}
-
-// What guesses words and what judges texts.
-constexpr const char* kHeads[] = {
-    "pooler.",         "cls.",        "lm_head.",         "classifier.",
-    "pre_classifier.", "qa_outputs.", "vocab_transform.", "vocab_layer_norm.",
-    "vocab_projector."};
-
-constexpr DecoderTraits encoder(LayerSpec (*layer)(const ModelConfig&, const LayerConfig&)) {
-  return {.embedding_norm = "embed_norm",
-          .ignored = kHeads,
-          .layer = layer,
-          .norms = {.kind = NormKind::kLayer, .bias = true}};
 }
 
 constexpr const char* kBertDefaults =

@@ -34,53 +34,6 @@ constexpr int32_t kMaxPlainHeadDim = 512;
 // Keeps every row count of a fused matrix within 32 bits.
 constexpr int64_t kMaxMatrixRows = int64_t{1} << 30;
 
-// Families that transformers 5 loads by the class of another one, whose name it saves them with,
-// under their own model_type and with their tensors under their first names.
-struct SavedAs {
-  const char* model_type;
-  const char* saved;
-  const char* own;
-};
-constexpr SavedAs kSavedAs[] = {
-    {"exaone", "LlamaForCausalLM", "ExaoneForCausalLM"},
-    {"sarvam_mla", "DeepseekV3ForCausalLM", "SarvamMLAForCausalLM"},
-    {"sarvam_moe", "Glm4MoeForCausalLM", "SarvamMoEForCausalLM"},
-};
-
-// Names of classes that compute the same, by one of which vLLM or transformers loads them, too.
-constexpr std::pair<std::string_view, const char*> kSameClass[] = {
-    {"AquilaForCausalLM", "LlamaForCausalLM"},
-    {"AquilaModel", "LlamaForCausalLM"},
-    {"BertForMaskedLM", "BertModel"},
-    {"BertForSequenceClassification", "BertModel"},
-    {"CamembertForSequenceClassification", "CamembertModel"},
-    {"DistilBertForMaskedLM", "DistilBertModel"},
-    {"DistilBertForSequenceClassification", "DistilBertModel"},
-    {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
-    {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
-    {"Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration"},
-    {"LLaMAForCausalLM", "LlamaForCausalLM"},
-    {"RobertaForMaskedLM", "RobertaModel"},
-    {"RobertaForSequenceClassification", "RobertaModel"},
-    {"StableLMEpochForCausalLM", "StableLmForCausalLM"},
-    {"Step3p7FlashForCausalLM", "Step3p5ForCausalLM"},
-    {"TeleChat3ForCausalLM", "LlamaForCausalLM"},
-    {"XLMRobertaForMaskedLM", "XLMRobertaModel"},
-    {"XLMRobertaForSequenceClassification", "XLMRobertaModel"},
-    {"XverseForCausalLM", "LlamaForCausalLM"},
-};
-
-// What the family is called here. type: the file's model_type, or null.
-std::string own_name(std::string name, const Json* type) {
-  for (const SavedAs& family : kSavedAs) {
-    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
-  }
-  for (const auto& [other, own] : kSameClass) {
-    if (name == other) name = own;
-  }
-  return name;
-}
-
 Status read_architecture(const Json& file, const ConfigFields& fields, const Architecture** out) {
   const Json* names = fields.find("architectures");
   if (names != nullptr && names->is_array() && names->empty()) names = nullptr;
@@ -106,10 +59,11 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
   }
   // Of several names the first that loads, as vLLM has it.
   for (const Json& name : *names) {
-    *out = find_architecture(own_name(name.get<std::string>(), type));
+    *out = find_architecture(own_class_name(name.get<std::string>(), type));
     if (*out != nullptr) return {};
   }
-  return refuse_architecture(own_name((*names)[0].get<std::string>(), type), file, fields.where());
+  return refuse_architecture(own_class_name((*names)[0].get<std::string>(), type), file,
+                             fields.where());
 }
 
 // Files of transformers before 4.52 have some models' decoder fields beside text_config's place.
@@ -420,13 +374,14 @@ Result<Json> with_options(const Json& file, const ConfigOptions& options) {
                           "; write it like '{\"rope_theta\": 1000000}'");
 }
 
-// Models that were trained to embed may see the tokens behind each, too: all of them, by attention.
+// Models that were trained to embed may see the tokens behind each, too, by attention.
 Status check_direction(const ModelConfig& config, const std::string& where) {
-  const auto sees_all = [](const LayerConfig& layer) {
-    return layer.attention && layer.window == 0 && !layer.recurrent && layer.compress <= 1;
+  const auto attends = [&](const LayerConfig& layer) {
+    const bool sees = layer.window == 0 || config.both_ways_windows;
+    return layer.attention && sees && !layer.recurrent && layer.compress <= 1;
   };
   const bool all = !config.is_sparse() && config.attention_chunk == 0 &&
-                   std::all_of(config.layers.begin(), config.layers.end(), sees_all);
+                   std::all_of(config.layers.begin(), config.layers.end(), attends);
   if (!config.bidirectional || all) return {};
   return unsupported(where +
                      ": attention to later tokens is not supported in layers with windows, an "

@@ -98,6 +98,8 @@ struct ModelConfig {
   bool norms_sums = false;      // norms are of the residual behind a part (OPT-350m)
   bool norms_residual = false;  // as of LayerSpec
   bool bidirectional = false;   // rows see those behind them, so that no text is written
+  // Windows of rows that do are of as many positions behind a row as before it.
+  bool both_ways_windows = false;
   // Ids so much higher stand for the same words in the second text of a pair; 0: pairs are one
   // text.
   int32_t second_text_ids = 0;
@@ -106,6 +108,7 @@ struct ModelConfig {
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)
   std::vector<float> alibi_slopes;  // [num_heads], as of AttentionArgs; empty: none
+  int32_t distance_buckets = 0;     // rows of GqaSpec::distance_bias; 0: there is none
   float qkv_clip = 0;               // of q, k and v, as of GqaSpec
   int32_t value_head_dim = 0;       // as of GqaSpec, and so are the next
   float value_scale = 1;

@@ -21,6 +21,7 @@ enum class WindowRule : uint8_t {
 struct LayerConfig {
   int32_t window = 0;  // positions that a row sees, its own included; 0: all
   bool rope = true;    // false: no positions at all (NoPE)
+  bool normed = true;  // false: its mixer reads rows as they are (ModernBERT's first)
   // Sizes of this layer alone; 0: as ModelConfig has them.
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;

@@ -1,5 +1,6 @@
 #include "model/config/model_types.h"
 
+#include <utility>
 #include <vector>
 
 #include "model/config/families.h"
@@ -87,6 +88,7 @@ constexpr ModelType kModelTypes[] = {
     {"granitemoe_swa", "GraniteMoeSWAForCausalLM"},
     {"granitemoeshared", "GraniteMoeSharedForCausalLM"},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM"},
+    {"gte", "GteModel"},
     {"helium", "HeliumForCausalLM"},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"},
     {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM"},
@@ -132,6 +134,8 @@ constexpr ModelType kModelTypes[] = {
     {"mistral4", "Mistral4ForCausalLM"},
     {"mixtral", "MixtralForCausalLM"},
     {"mllama", "MllamaForConditionalGeneration"},
+    {"modernbert", "ModernBertModel"},
+    {"mpnet", "MPNetModel"},
     {"mpt", "MptForCausalLM"},
     {"muse_glimmer", "MuseGlimmerForConditionalGeneration"},
     {"muse_glimmer_text", "MuseGlimmerForCausalLM"},
@@ -140,6 +144,7 @@ constexpr ModelType kModelTypes[] = {
     {"nemotron", "NemotronForCausalLM"},
     {"nemotron-nas", "DeciLMForCausalLM"},
     {"nemotron_h", "NemotronHForCausalLM"},
+    {"new", "GteModel"},
     {"nomic_bert", "NomicBertModel"},
     {"olmo", "OlmoForCausalLM"},
     {"olmo2", "Olmo2ForCausalLM"},
@@ -179,7 +184,68 @@ constexpr ModelType kModelTypes[] = {
     {"zamba2", "Zamba2ForCausalLM"},
 };
 
+// Families that transformers 5 loads by the class of another one, whose name it saves them with,
+// under their own model_type and with their tensors under their first names.
+struct SavedAs {
+  const char* model_type;
+  const char* saved;
+  const char* own;
+};
+constexpr SavedAs kSavedAs[] = {
+    {"exaone", "LlamaForCausalLM", "ExaoneForCausalLM"},
+    {"sarvam_mla", "DeepseekV3ForCausalLM", "SarvamMLAForCausalLM"},
+    {"sarvam_moe", "Glm4MoeForCausalLM", "SarvamMoEForCausalLM"},
+};
+
+// Names of classes that compute the same, by one of which vLLM or transformers loads them, too.
+constexpr std::pair<std::string_view, const char*> kSameClass[] = {
+    {"AquilaForCausalLM", "LlamaForCausalLM"},
+    {"AquilaModel", "LlamaForCausalLM"},
+    {"BertForMaskedLM", "BertModel"},
+    {"BertForSequenceClassification", "BertModel"},
+    {"CamembertForSequenceClassification", "CamembertModel"},
+    {"DistilBertForMaskedLM", "DistilBertModel"},
+    {"DistilBertForSequenceClassification", "DistilBertModel"},
+    {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"},
+    {"EuroBertForMaskedLM", "EuroBertModel"},
+    {"EuroBertForSequenceClassification", "EuroBertModel"},
+    {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+    {"GteForMaskedLM", "GteModel"},
+    {"GteForSequenceClassification", "GteModel"},
+    {"GteNewForSequenceClassification", "GteModel"},
+    {"GteNewModel", "GteModel"},
+    {"JinaBertForMaskedLM", "JinaBertModel"},
+    {"JinaBertForSequenceClassification", "JinaBertModel"},
+    {"Kimi_K25ForConditionalGeneration", "KimiK25ForConditionalGeneration"},
+    {"LLaMAForCausalLM", "LlamaForCausalLM"},
+    {"MPNetForMaskedLM", "MPNetModel"},
+    {"MPNetForSequenceClassification", "MPNetModel"},
+    {"ModernBertForMaskedLM", "ModernBertModel"},
+    {"ModernBertForSequenceClassification", "ModernBertModel"},
+    {"NewForMaskedLM", "GteModel"},
+    {"NewForSequenceClassification", "GteModel"},
+    {"NewModel", "GteModel"},
+    {"RobertaForMaskedLM", "RobertaModel"},
+    {"RobertaForSequenceClassification", "RobertaModel"},
+    {"StableLMEpochForCausalLM", "StableLmForCausalLM"},
+    {"Step3p7FlashForCausalLM", "Step3p5ForCausalLM"},
+    {"TeleChat3ForCausalLM", "LlamaForCausalLM"},
+    {"XLMRobertaForMaskedLM", "XLMRobertaModel"},
+    {"XLMRobertaForSequenceClassification", "XLMRobertaModel"},
+    {"XverseForCausalLM", "LlamaForCausalLM"},
+};
+
 }  // namespace
+
+std::string own_class_name(std::string name, const nlohmann::json* type) {
+  for (const SavedAs& family : kSavedAs) {
+    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
+  }
+  for (const auto& [other, own] : kSameClass) {
+    if (name == other) name = own;
+  }
+  return name;
+}
 
 const char* architecture_of_model_type(std::string_view model_type) {
   for (const ModelType& type : kModelTypes) {

@@ -11,17 +11,23 @@ struct NamePart {
   std::string_view common;
 };
 
-constexpr std::string_view kWords = "embeddings.word_embeddings.weight";
+constexpr std::string_view kWords[] = {"embeddings.word_embeddings.weight",
+                                       "embeddings.tok_embeddings.weight"};
 
 // Of a name behind its base: the first whose `own` it begins with.
 constexpr NamePart kPlaces[] = {
     {"embeddings.word_embeddings.", "embed_tokens."},
+    {"embeddings.tok_embeddings.", "embed_tokens."},
     {"embeddings.position_embeddings.", "embed_positions."},
     {"embeddings.LayerNorm.", "embed_norm."},
+    {"embeddings.norm.", "embed_norm."},
     {"emb_ln.", "embed_norm."},
     {"encoder.layers.", "layers."},
     {"encoder.layer.", "layers."},
     {"transformer.layer.", "layers."},
+    {"layers.", "layers."},
+    {"final_norm.", "norm."},
+    {"encoder.relative_attention_bias.", "relative_attention_bias."},
 };
 
 // Inside a layer: the first that it has.
@@ -47,6 +53,24 @@ constexpr NamePart kParts[] = {
     {".mlp.fc11.", ".mlp.up_proj."},
     {".mlp.fc12.", ".mlp.gate_proj."},
     {".mlp.fc2.", ".mlp.down_proj."},
+    {".attention.attn.q.", ".self_attn.q_proj."},
+    {".attention.attn.k.", ".self_attn.k_proj."},
+    {".attention.attn.v.", ".self_attn.v_proj."},
+    {".attention.attn.o.", ".self_attn.o_proj."},
+    {".attention.LayerNorm.", ".self_attn_layer_norm."},
+    {".mlp.gated_layers.", ".mlp.gate_up_proj."},
+    {".mlp.wo.", ".mlp.down_proj."},
+    {".mlp.layernorm.", ".final_layer_norm."},
+    {".attention.qkv_proj.", ".self_attn.qkv_proj."},
+    {".attention.o_proj.", ".self_attn.o_proj."},
+    {".mlp.up_gate_proj.", ".mlp.gate_up_proj."},
+    {".attn_ln.", ".self_attn_layer_norm."},
+    {".mlp_ln.", ".final_layer_norm."},
+    {".attn.Wo.", ".self_attn.o_proj."},
+    {".mlp.Wi.", ".mlp.gate_up_proj."},
+    {".mlp.Wo.", ".mlp.down_proj."},
+    {".attn_norm.", ".self_attn_layer_norm."},
+    {".mlp_norm.", ".final_layer_norm."},
     {".norm1.", ".self_attn_layer_norm."},
     {".norm2.", ".final_layer_norm."},
 };
@@ -73,8 +97,10 @@ std::string with_parts(std::string name) {
 }  // namespace
 
 std::optional<std::string> encoder_base(const std::string& name) {
-  if (!name.ends_with(kWords)) return std::nullopt;
-  return name.substr(0, name.size() - kWords.size());
+  for (const std::string_view words : kWords) {
+    if (name.ends_with(words)) return name.substr(0, name.size() - words.size());
+  }
+  return std::nullopt;
 }
 
 bool tells_kinds(const nlohmann::json& config) {

@@ -32,8 +32,7 @@ enum class QkNorm : uint8_t {
   kTurned,      // the same, but the weights multiply heads that have turned (Hunyuan)
   kUnit,        // kHead without weights (nanochat)
   kWidth,       // all heads of a row together (OLMo 2)
-  kOwn,         // layer norms without biases, of each head with weights of its own: one tensor
-                // [heads, head_dim] (Cohere)
+  kOwn,         // layer norms without biases, each head's weights: [heads, head_dim] (Cohere)
   kOwnListed,   // the same, a tensor for each head: ".norms.<head>" behind the name (StableLM)
   kUnitScaled,  // kUnit of heads that have turned and been scaled (Llama 4)
 };
@@ -111,6 +110,8 @@ struct GqaSpec {
   QueryScale query_scale = {};  // as of RopeKvArgs
   BlockIndexSpec index = {};
   std::vector<float> slopes = {};  // of all ranks' heads, as of AttentionArgs; empty: none
+  // A tensor [distance_buckets, heads] of all layers that scores get (distance_bias.h); null: none.
+  const char* distance_bias = nullptr;
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
   const char* sinks = nullptr;  // [num_heads], as of AttentionArgs; null: there are none
@@ -194,9 +195,9 @@ struct LatentSpec {
   int32_t first_size() const { return (q_rank > 0 ? q_rank : q_size()) + entry_dim(); }
 };
 
-// Attention to a window and to entries that are compressed of several positions each (DeepSeek V4).
-// All heads read one entry of a position, its key and its value at once, whose last rope_dim
-// elements turn. Compressed entries are made as compress_rows.h says, of every `ratio` positions;
+// Attention to a window and to entries compressed of several positions each (DeepSeek V4). All
+// heads read one entry of a position, key and value at once, whose last rope_dim elements turn.
+// Compressed entries are made as compress_rows.h says, of every `ratio` positions;
 // with an indexer, which has compressed keys of its own, rows attend to the best of them. Heads
 // leave their values in `groups` groups, each of which is made o_rank wide before `wo_b`. Ranks
 // divide the groups and their heads; entries and indexer are whole on each.
@@ -232,7 +233,9 @@ struct GatedMlpSpec {
   int32_t inner = 0;
   Activation activation = Activation::kSilu;
   bool bias = false;
+  bool down_bias = false;          // of `down` alone
   bool fused = false;              // the tensor gate_up_proj instead of gate_proj and up_proj
+  bool ups_first = false;          // in that tensor (GTE)
   float sparsity = 0;              // as of LayerConfig
   GateClamp clamp = {};            // where has_gate_numbers(activation)
   float gate_scale = 1;            // of gates, where they are not fused, before their activation
@@ -323,8 +326,7 @@ struct ExpertsSpec {
   const char* weight_scales = nullptr;
   // [vocabulary, top_k]: the experts of each token, which then are not ranked; null: they are.
   const char* table = nullptr;
-  int32_t vocabulary = 0;  // of the table
-
+  int32_t vocabulary = 0;                     // of the table
   const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
   const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
   // Of the sum of experts before it is made wide (Kimi K3); null: there is none.
@@ -352,10 +354,9 @@ struct RowGateSpec {
   const char* base = "";
 };
 
-// What the parts of a layer read in the place of the residual (attention residuals, Kimi K3): of
-// what entered each block of layers before, and what the layers since have added, the mean that a
-// learned query of each part weighs (MixDepthArgs). Where a block begins, the residual that entered
-// it is kept and a new one begins behind the mixer.
+// What parts read in the place of the residual (attention residuals, Kimi K3): of what entered each
+// block of layers before, and what layers since have added, the mean that a learned query weighs
+// (MixDepthArgs). Where a block begins, what entered it is kept and a new residual begins.
 struct DepthSpec {
   bool exists = false;
   int32_t blocks = 0;  // that began before this layer
@@ -481,7 +482,6 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
-
 ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
 LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
 SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);

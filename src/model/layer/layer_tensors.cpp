@@ -207,7 +207,7 @@ class LayerTensorList {
       if (!is_same(mlp.gate, mlp.up)) add_linear(base + mlp.gate, mlp.inner, hidden_, mlp.bias);
       add_linear(base + mlp.up, mlp.inner, hidden_, mlp.bias);
     }
-    add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias);
+    add_linear(base + mlp.down, hidden_, mlp.inner, mlp.bias || mlp.down_bias);
     if (mlp.sub_norm != nullptr) add_norm(base + mlp.sub_norm, mlp.inner);
   }
 

@@ -20,5 +20,17 @@ TEST(ModelTypes, NameTheClassesOfTransformers) {
             "; did you mean 'llama'? foretoken inspect --families lists what loads");
 }
 
+TEST(ClassNames, AreThoseOfTheTableOfArchitectures) {
+  EXPECT_EQ(own_class_name("XLMRobertaForMaskedLM", nullptr), "XLMRobertaModel");
+  EXPECT_EQ(own_class_name("NewForSequenceClassification", nullptr), "GteModel");
+  EXPECT_EQ(own_class_name("LlamaForCausalLM", nullptr), "LlamaForCausalLM");
+}
+
+TEST(ClassNames, SomeFamiliesAreSavedUnderAnothersName) {
+  const nlohmann::json type = "exaone", other = "llama";
+  EXPECT_EQ(own_class_name("LlamaForCausalLM", &type), "ExaoneForCausalLM");
+  EXPECT_EQ(own_class_name("LlamaForCausalLM", &other), "LlamaForCausalLM");
+}
+
 }  // namespace
 }  // namespace foretoken

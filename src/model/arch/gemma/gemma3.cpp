@@ -1,7 +1,11 @@
+#include <nlohmann/json.hpp>
+
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
 namespace {
+
+using Json = nlohmann::json;
 
 // As Gemma 2, with norms of q and k instead of soft caps; five layers with a window, which turn by
 // rope_local_base_freq, to one without.
@@ -23,6 +27,22 @@ LayerSpec gemma3_layer(const ModelConfig& config, const LayerConfig& layer) {
   return sandwich_layer(attention, gated_mlp_of(config, layer));
 }
 
+// EmbeddingGemma, whose sliding_window counts both sides of a row.
+Status translate_both_ways(const ConfigFields& fields, Json* json) {
+  const Json* both = fields.find("use_bidirectional_attention");
+  if (both == nullptr || *both == false || *both == "vision") return {};
+  if (*both != true) return fields.wrong("use_bidirectional_attention", "true or false");
+  int32_t positions = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("sliding_window", &positions));
+  (*json)["sliding_window"] = positions / 2 + 1;
+  return {};
+}
+
+Status read_both_ways(const ConfigFields&, ModelConfig* config) {
+  config->both_ways_windows = true;
+  return {};
+}
+
 }  // namespace
 
 // Gemma Team 2025, the models without vision.
@@ -32,6 +52,8 @@ constinit const Architecture kGemma3Architecture = {
     .defaults = kDefaults,
     .window_rule = WindowRule::kPattern,
     .decoder = {.layer = gemma3_layer, .norms = {.offset = 1}, .scaled_embedding = true},
+    .translate = translate_both_ways,
+    .read = read_both_ways,
 };
 
 // The models with vision, of which only the text part is read: prompts are text alone.

@@ -6,6 +6,7 @@
 #include "kernels/attention/gate_heads.h"
 #include "kernels/attention/rope_kv.h"
 #include "kernels/rows/norm_columns.h"
+#include "model/layer/attention/distance_bias.h"
 
 namespace foretoken {
 namespace {
@@ -189,6 +190,19 @@ Status load_or_ignore_kv(PartLoader& loader, const std::string& base, const GqaS
   return {};
 }
 
+// What scores depend on beside products.
+Status load_distances(PartLoader& loader, const GqaSpec& whole, Gqa* out) {
+  if (!whole.slopes.empty()) {
+    FT_RETURN_IF_ERROR(loader.upload(whole.slopes, "the slopes of heads", &out->slopes));
+    out->slopes += out->first_head;
+  }
+  if (whole.distance_bias != nullptr) {
+    FT_RETURN_IF_ERROR(load_distance_bias(loader, whole, &out->distance_bias));
+    out->distance_bias += out->first_head * kDistances;
+  }
+  return {};
+}
+
 }  // namespace
 
 Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& whole) {
@@ -222,10 +236,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
                                              {own.begin, own.count}, &sub_norm));
     attended_part.weights = sub_norm.weight;
   }
-  if (!whole.slopes.empty()) {
-    FT_RETURN_IF_ERROR(loader.upload(whole.slopes, "the slopes of heads", &slopes));
-    slopes += first_head;
-  }
+  FT_RETURN_IF_ERROR(load_distances(loader, whole, this));
   FT_RETURN_IF_ERROR(load_or_ignore_kv(loader, base, whole, this));
   if (whole.sinks != nullptr) {
     const ShardRange heads = shard_of(whole.num_heads, sharding);
@@ -375,6 +386,7 @@ void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratc
   attention.chunk = spec.chunk;
   attention.sinks = sinks;
   attention.slopes = slopes;
+  attention.distance_bias = distance_bias;
   attention.first_head = first_head;
   if (index.exists()) {
     index.attend(rows, attention, scratch.index);

@@ -40,7 +40,8 @@ struct Gqa {
   // Number of the rank's first query head among all, and its slope in those of all, or null.
   int32_t first_head = 0;
   const float* slopes = nullptr;
-  Linear o;  // [hidden, spec.o_size()]
+  const float* distance_bias = nullptr;  // the same, as of AttentionArgs
+  Linear o;                              // [hidden, spec.o_size()]
 
   // Buffers that layers share, wide enough for the widest of them.
   struct Scratch {

@@ -21,9 +21,11 @@ std::vector<TensorPart> gate_up_parts(const std::string& base, const GatedMlpSpe
     return {gates, {base + whole.up, inner, own.begin, own.count}};
   }
   const std::string fused = base + whole.gate_up;
-  if (!sharding.is_cut()) return {{fused, 2 * inner}};
-  return {{fused, 2 * inner, own.begin, own.count},
-          {fused, 2 * inner, inner + own.begin, own.count}};
+  if (!sharding.is_cut() && !whole.ups_first) return {{fused, 2 * inner}};
+  const TensorPart first{fused, 2 * inner, own.begin, own.count};
+  const TensorPart second{fused, 2 * inner, inner + own.begin, own.count};
+  if (whole.ups_first) return {second, first};
+  return {first, second};
 }
 
 // Below how many standard deviations a normal number lies with probability p.
@@ -74,7 +76,7 @@ Status GatedMlp::load(PartLoader& loader, const std::string& layer, const GatedM
     met_part = {{0, spec.inner, static_cast<int32_t>(own.begin), whole.inner, 0}, sub_norm.weight};
   }
   eps = loader.config().rms_norm_eps;
-  return loader.load_summed(base + whole.down, whole.inner, whole.bias, &down,
+  return loader.load_summed(base + whole.down, whole.inner, whole.bias || whole.down_bias, &down,
                             PaddedHeads::scaled(whole.out_scale, true));
 }
 
