@@ -40,7 +40,7 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
   info_.weight_bytes = model_->weight_bytes();
   info_.num_parameters = model_->num_weights();
   info_.vocab_size = model.vocab_size;
-  info_.hidden_size = model.hidden_size;
+  info_.hidden_size = dense_.empty() ? model.hidden_size : dense_.outputs();
   info_.max_position_embeddings = model.max_position_embeddings;
   if (judge_) info_.num_labels = judge_->num_labels();
   // RoBERTa's positions begin behind some rows, and its texts have two marks between them.

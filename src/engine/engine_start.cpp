@@ -23,6 +23,7 @@
 #include "engine/step/rank_loop.h"
 #include "group/local_link.h"
 #include "model/config/rope_table.h"
+#include "model/heads/dense_modules.h"
 #include "model/heads/judge_head.h"
 #include "model/layer/layer_spec.h"
 #include "model/registry.h"
@@ -255,6 +256,7 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   const ModelConfig& loaded = model_->config();
   if (!is_dummy(config.load_format)) {
     FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
+    FT_ASSIGN_OR_RETURN(dense_, load_dense_modules(target, loaded.hidden_size));
   }
   const std::string note = long_form_note(
       loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
@@ -402,6 +404,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .hidden_size = model.hidden_size,
                        .pooling = own_pooling(config.model, model.bidirectional),
                        .judge = judge_ ? &*judge_ : nullptr,
+                       .dense = dense_.empty() ? nullptr : &dense_,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};

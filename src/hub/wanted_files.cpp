@@ -40,9 +40,18 @@ bool is_text_file(const std::string& name) {
                                               "quant_config.json",
                                               "hf_quant_config.json",
                                               "config_sentence_transformers.json",
+                                              "modules.json",
                                               "1_Pooling/config.json"};
   return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
                                    name.find('/') == std::string::npos);
+}
+
+// Of a module of sentence-transformers behind the model, as in "2_Dense".
+bool is_dense_module(const std::string& name) {
+  const size_t at = name.find("_Dense/");
+  if (at == std::string::npos || name.find_first_not_of("0123456789") != at) return false;
+  const std::string file = name.substr(name.find('/') + 1);
+  return file == "config.json" || file == "model.safetensors" || file == "pytorch_model.bin";
 }
 
 // A tokenizer's vocabulary in a form other than tokenizer.json.
@@ -112,7 +121,7 @@ Result<std::vector<HubFile>> wanted_files(const HubListing& listing, bool weight
   }
   for (const HubFile& file : listing.files) {
     const bool reads = is_text_file(file.name) || is_named_template(file.name) ||
-                       (!has_tokenizer && is_vocabulary(file.name));
+                       is_dense_module(file.name) || (!has_tokenizer && is_vocabulary(file.name));
     if (!reads) continue;
     if (!seen.insert(file.name).second) continue;
     has_config = has_config || file.name == "config.json";

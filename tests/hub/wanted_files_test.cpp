@@ -55,6 +55,14 @@ TEST(WantedFiles, WhatTheEngineReads) {
                    "additional_chat_templates/tool_use.jinja", "model.safetensors"}));
 }
 
+TEST(WantedFiles, ModulesBehindAModel) {
+  EXPECT_EQ(wanted({"config.json", "model.safetensors", "modules.json", "1_Pooling/config.json",
+                    "2_Dense/config.json", "2_Dense/model.safetensors", "2_Dense/README.md",
+                    "x_Dense/config.json", "3_Normalize/config.json"}),
+            Names({"config.json", "modules.json", "1_Pooling/config.json", "2_Dense/config.json",
+                   "2_Dense/model.safetensors", "model.safetensors"}));
+}
+
 TEST(WantedFiles, LayoutsOfMakersAreFetchedByHand) {
   const Status status =
       wanted_files(listing({"params.json", "consolidated.safetensors"}), true, "org/name").status();

@@ -11,6 +11,7 @@
 #include "base/thread_role.h"
 #include "engine/request/logprob_text.h"
 #include "model/heads/judge_head.h"
+#include "model/heads/row_layers.h"
 
 namespace foretoken {
 namespace {
@@ -69,7 +70,10 @@ void attach_embedding(RequestState& request) {
   const JudgeHead* judge = request.group->judge;
   if (judge != nullptr) {
     state = judge->judge(state);
-  } else if (request.group->request.normalize) {
+  } else if (const RowLayers* dense = request.group->dense; dense != nullptr) {
+    state = dense->run(state);
+  }
+  if (judge == nullptr && request.group->request.normalize) {
     double sum = 0;
     for (const float x : state) sum += double{x} * x;
     const double length = std::sqrt(sum);

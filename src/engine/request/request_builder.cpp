@@ -355,6 +355,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
                       slot_wishes(request, lengths, slot_ids, limits, number));
   const auto group = make_group(std::move(request), std::move(callback), tokenizer, number);
   group->judge = limits.judge;
+  group->dense = limits.dense;
   std::vector<std::unique_ptr<RequestState>> states;
   for (int choice = 0; choice < group->num_open; ++choice) {
     RequestState& state = *states.emplace_back(std::make_unique<RequestState>());

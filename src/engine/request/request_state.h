@@ -19,12 +19,14 @@
 namespace foretoken {
 
 class JudgeHead;
+class RowLayers;
 
 // What the choices of one request share; lives as long as any of their records.
 struct RequestGroup {
   Request request;                       // constant once submitted
   const Tokenizer* tokenizer = nullptr;  // null: outputs have no text
   const JudgeHead* judge = nullptr;      // as of RequestLimits
+  const RowLayers* dense = nullptr;      // the same
   // Set from any thread: the engine thread ends every choice soon.
   std::atomic<bool> end_requested{false};
 

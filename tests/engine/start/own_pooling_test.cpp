@@ -25,6 +25,16 @@ TEST(OwnPooling, IsWhatTheFolderSays) {
   EXPECT_EQ(pooling_of(R"({"pooling_mode": "mean"})", false), Pooling::kMean);
 }
 
+TEST(OwnPooling, OfAClassifierGoesByItsConfig) {
+  const test::ScratchFolder folder;
+  folder.write("config.json", R"({"architectures": ["ModernBertForSequenceClassification"],
+                                  "classifier_pooling": "mean"})");
+  EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kMean);
+  folder.write("config.json", R"({"architectures": ["ModernBertModel"],
+                                  "classifier_pooling": "mean"})");
+  EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kCls);
+}
+
 TEST(OwnPooling, GoesByWhatRowsSeeWhereNothingIsSaid) {
   const test::ScratchFolder folder;
   EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kCls);

@@ -11,6 +11,7 @@ namespace foretoken {
 
 class AdapterRegistry;
 class JudgeHead;
+class RowLayers;
 
 // One of the engine's drafters, as requests name it.
 struct DrafterLimits {
@@ -36,6 +37,7 @@ struct RequestLimits {
   int hidden_size = 0;                  // floats of a pooled state
   Pooling pooling = Pooling::kLast;     // of kAuto
   const JudgeHead* judge = nullptr;     // judges pooled states; null: they are told themselves
+  const RowLayers* dense = nullptr;     // that pooled states go through; null: none
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;
