@@ -19,6 +19,11 @@ void EngineImpl::fill_text_info() {
   };
   info_.bos_token = text_of(tokenizer->bos_id());
   info_.eos_token = text_of(tokenizer->eos_id());
+  // The tokenizers of RoBERTa, which other encoders have, too, put two marks between texts.
+  const auto marks = tokenizer->encode("", true);
+  const bool has_two = marks.ok() && marks.value().size() == 2 &&
+                       tokenizer->id_to_token(marks.value().front()) == "<s>";
+  if (info_.pair_marks > 0 && has_two) info_.pair_marks = 2;
 }
 
 void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend& attention) {

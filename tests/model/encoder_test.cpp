@@ -133,7 +133,7 @@ TEST_P(Encoder, LabelsMatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(All, Encoder,
                          testing::Values("bert", "bert_judge", "distilbert", "embedding_gemma",
-                                         "eurobert", "gte", "gte_judge", "modern_bert",
+                                         "eurobert", "gte", "gte_judge", "jina_bert", "modern_bert",
                                          "modern_bert_judge", "mpnet", "nomic_bert",
                                          "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });

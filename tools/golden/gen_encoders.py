@@ -17,6 +17,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import families
+import jina_bert
 from gen_golden import GOLDEN, SEED, write_json
 
 LENGTHS = (1, 5, 40)
@@ -68,6 +69,7 @@ MODELS = {
     "gte_judge": ("GteForSequenceClassification", "gte", {**GTE, **JUDGE}),
     "mpnet": ("MPNetModel", "mpnet",
               {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "max_position_embeddings": 130}),
+    "jina_bert": (None, None, BERT),
 }
 # Texts of which some keys stand in the last bucket.
 LONGER = {"mpnet": (1, 5, 110)}
@@ -75,6 +77,8 @@ LONGER = {"mpnet": (1, 5, 110)}
 
 def new_model(name):
     class_name, model_type, fields = MODELS[name]
+    if class_name is None:
+        return jina_bert.JinaBertModel(fields).eval()
     config = transformers.AutoConfig.for_model(model_type, **fields)
     config._attn_implementation = "eager"
     return getattr(transformers, class_name)(config).eval()
