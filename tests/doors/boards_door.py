@@ -88,6 +88,20 @@ class Boards(door.DoorCase):
         self.assertGreaterEqual(drafted, accepted)
         self.assertEqual(accepted, self.sums("vllm:spec_decode_num_accepted_tokens_per_pos_total"))
 
+    def test_what_lm_studios_clients_find(self):
+        """Zed, Cline: its list of models, and OpenAI's bodies below /api/v0"""
+        models = self.get("/api/v0/models").json["data"]
+        names = [model["id"] for model in self.get("/v1/models").json["data"]]
+        self.assertEqual([model["id"] for model in models], names)
+        self.assertEqual(self.get("/api/v0/models/" + names[0]).json, models[0])
+        self.assertEqual([models[0]["type"], models[0]["state"]], ["llm", "loaded"])
+        self.assertGreater(models[0]["loaded_context_length"], 0)
+        self.get("/api/v0/models/nobody", 404)
+        answer = self.post("/api/v0/chat/completions", {"model": names[0], "messages": door.USER,
+                                                        "max_tokens": 2, "stream": True})
+        self.assertEqual(answer.events[0]["object"], "chat.completion.chunk")
+        self.post("/api/v0/completions", {"prompt": "Once", "max_tokens": 2})
+
 
 class Gateways(door.DoorCase):
     flags = ("--max-model-len", "256", "--max-num-seqs", "4", "--api-key", "secret",

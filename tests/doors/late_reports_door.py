@@ -315,7 +315,7 @@ class Addresses(door.DoorCase):
                            ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
                            ("/openai/deployments/gpt-4o/images/generations?api-version=1", "/v1"),
                            ("/v2/chat", "/v1/chat"), ("/cohere/v2/chat", "use /v1/chat"),
-                           ("/v1/decisions", "choice"), ("/api/v0/chat/completions", "/v1"), ("/api/v1/generate", "/v1")):
+                           ("/v1/decisions", "choice"), ("/api/v1/chat", "/v1"), ("/api/v1/generate", "/v1")):
             self.assertIn(word, self.post(path, {}, 404).json["error"]["message"])
         # Behind a prefix, and whatever is done with what is not kept here.
         for path in ("/foo/v1/batches", "/v1/batches/batch_1/cancel", "/v1/files"):

@@ -12,6 +12,7 @@
 #include "serve/routes/count_handlers.h"
 #include "serve/routes/generate_handlers.h"
 #include "serve/routes/info_handlers.h"
+#include "serve/routes/llama_props.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/routes/score_handlers.h"
 
@@ -198,6 +199,34 @@ Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const B
   return {};
 }
 
+// LM Studio's: OpenAI's bodies at other paths, and a list of models in which editors look for their
+// size and for tools.
+void add_lmstudio_routes(ServeContext& context, const std::vector<Route>& routes,
+                         std::vector<Route>* others) {
+  for (const Route& route : routes) {
+    const std::string& pattern = route.pattern;
+    if (pattern != "/v1/chat/completions" && pattern != "/v1/completions" &&
+        pattern != "/v1/embeddings") {
+      continue;
+    }
+    others->push_back(route);
+    others->back().pattern = "/api/v0" + pattern.substr(3);
+  }
+  others->push_back(json_route("/api/v0/models", [&context](const http::Request&) -> Result<json> {
+    const json all = models_body(context, false);
+    json models = json::array();
+    for (const json& model : all["data"]) {
+      models.push_back(lmstudio_model(context, model["id"]));
+    }
+    return json{{"object", "list"}, {"data", std::move(models)}};
+  }));
+  others->push_back(
+      json_route("/api/v0/models/{id...}", [&context](const http::Request& asked) -> Result<json> {
+        FT_ASSIGN_OR_RETURN(const json found, model_body(context, asked.path_values.front()));
+        return lmstudio_model(context, found["id"]);
+      }));
+}
+
 void add_tgi_routes(ServeContext& context, std::vector<Route>* others) {
   const std::pair<const char*, TgiPath> paths[] = {{"/", TgiPath::kRoot},
                                                    {"/generate_stream", TgiPath::kStream}};
@@ -224,6 +253,7 @@ std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route
   add_kserve_routes(context, &others);
   add_load_routes(context, &others);
   add_tgi_routes(context, &others);
+  add_lmstudio_routes(context, routes, &others);
   return others;
 }
 

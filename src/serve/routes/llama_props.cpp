@@ -86,6 +86,23 @@ json ollama_model(const ServeContext& context, const std::string& name) {
           {"details", ollama_details()}};
 }
 
+json lmstudio_model(const ServeContext& context, const std::string& name) {
+  const EngineInfo& info = context.engine.info();
+  json able = json::array();
+  if (context.engine.chat_template(true) != nullptr) able.push_back("tool_use");
+  return {{"id", name},
+          {"object", "model"},
+          {"type", "llm"},
+          {"publisher", "foretoken"},
+          {"arch", info.architecture},
+          {"compatibility_type", "gguf"},
+          {"quantization", info.dtype},
+          {"state", "loaded"},
+          {"max_context_length", info.max_model_len},
+          {"loaded_context_length", info.max_model_len},
+          {"capabilities", std::move(able)}};
+}
+
 json props_body(const ServeContext& context) {
   const EngineInfo& info = context.engine.info();
   const ChatTemplateTraits* chat = context.engine.chat_template(false);

@@ -18,4 +18,7 @@ nlohmann::ordered_json api_show_body(const ServeContext& context);
 // The entry of a model in the list of /api/tags, as they do.
 nlohmann::ordered_json ollama_model(const ServeContext& context, const std::string& name);
 
+// The entry of a model in the list of LM Studio's /api/v0/models.
+nlohmann::ordered_json lmstudio_model(const ServeContext& context, const std::string& name);
+
 }  // namespace foretoken
