@@ -80,6 +80,17 @@ int code_across(const Word& word, int64_t at, int bits) {
   return static_cast<int>(code & ((1u << bits) - 1));
 }
 
+Status check_whole(const Quantization& quantization, const PackedParts& parts) {
+  const char* missing = quantization.needs_zeros && parts.zeros == nullptr ? "zeros"
+                        : quantization.needs_groups && parts.groups == nullptr
+                            ? "groups of columns (g_idx)"
+                            : nullptr;
+  if (missing == nullptr) return {};
+  return invalid_argument(parts.codes->file + ": the quantised matrix of '" + parts.codes->name +
+                          "' lacks its " + missing +
+                          ", which quantization_config says it has; fetch the checkpoint again");
+}
+
 // Of AutoAWQ's order.
 bool has_words_of_rows(PackLayout layout) {
   return layout == PackLayout::kAwq || layout == PackLayout::kQuark;
@@ -94,6 +105,7 @@ Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
                                           const PackedParts& parts) {
   FT_CHECK(parts.codes != nullptr && parts.scales != nullptr);
   PackedTensor tensor(quantization, parts);
+  FT_RETURN_IF_ERROR(check_whole(quantization, parts));
   if (quantization.differs) FT_RETURN_IF_ERROR(tensor.find_sizes());
   FT_RETURN_IF_ERROR(tensor.check_shapes());
   FT_RETURN_IF_ERROR(tensor.read_groups());

@@ -43,6 +43,8 @@ void read_gptq(Reader& reader, Quantization* out) {
   out->bits = static_cast<int32_t>(reader.integer("bits", "w_bit", 4));
   out->group = reader.integer("group_size", "q_group_size", -1);
   out->stores_zero_less_one = format == "gptq";
+  const Json* ordered = reader.find("desc_act");
+  out->needs_groups = ordered != nullptr && *ordered == true && out->group > 0 && !out->differs;
 }
 
 void read_awq(Reader& reader, Quantization* out) {
@@ -128,6 +130,7 @@ void read_quark_weight(Reader& reader, const Json& weight, Quantization* out) {
   }
   out->layout = PackLayout::kQuark;
   out->is_signed = name == "int4";
+  out->needs_zeros = weight.value("symmetric", Json()) == false;
   const Json group = weight.value("group_size", Json());
   out->group = group.is_number_integer() ? group.get<int64_t>() : 0;
 }

@@ -33,6 +33,9 @@ struct Quantization {
   int64_t group = 128;                // columns that share a scale; -1: all
   bool stores_zero_less_one = false;  // GPTQ's first format: a stored zero stands for one more
   bool is_signed = false;             // of kQuark: codes and zeros are -8 to 7
+  // Of words, whether every matrix has zeros of its own, or the group of each column.
+  bool needs_zeros = false;
+  bool needs_groups = false;
   // Bits and groups may differ from matrix to matrix: the shapes of each tell them.
   bool differs = false;
   // Of scaled codes: rows and columns that share a scale; 0: shapes alone tell.

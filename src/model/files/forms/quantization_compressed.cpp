@@ -35,6 +35,10 @@ void read_compressed_packed(Reader& weights, Quantization* out) {
   out->layout = PackLayout::kCompressed;
   out->bits = static_cast<int32_t>(weights.integer("num_bits", "", 4));
   out->group = strategy == "channel" ? -1 : weights.integer("group_size", "", -1);
+  const Json* symmetric = weights.find("symmetric");
+  const Json* order = weights.find("actorder");
+  out->needs_zeros = symmetric != nullptr && *symmetric == false;
+  out->needs_groups = order != nullptr && *order == "group" && out->group > 0;
   weights.want(out->bits == 2 || out->bits == 4 || out->bits == 8, bits_text(out->bits));
 }
 
@@ -129,6 +133,7 @@ Status read_compressed(QuantizationReader& reader, const std::string& where, Qua
     FT_RETURN_IF_ERROR(read_compressed_group(group, format, where, out));
   }
   out->differs = groups->size() > 1;
+  if (out->differs) out->needs_zeros = out->needs_groups = false;
   return {};
 }
 

@@ -85,6 +85,16 @@ int64_t block_size(int64_t size, int64_t count, int64_t named) {
   return blocks_of(size, block) == count ? block : 0;
 }
 
+// Scales of E4M3 stand for the weights' range only with a second one, but in MLX's nvfp4, which no
+// method is named for.
+Status check_factor(const Quantization& quantization, const ScaledParts& parts) {
+  const bool has_two = parts.type == CodeType::kE2m1 && is_e4m3(*parts.scales);
+  if (!has_two || parts.factor != nullptr || quantization.method.empty()) return {};
+  return invalid_argument(parts.codes->file + ": the quantised matrix '" + parts.codes->name +
+                          "' lacks its second scale (weight_scale_2 or weight_global_scale); fetch "
+                          "the checkpoint again");
+}
+
 bool is_half(float value) { return half_to_float(half_from_float(value)) == value; }
 
 }  // namespace
@@ -92,6 +102,7 @@ bool is_half(float value) { return half_to_float(half_from_float(value)) == valu
 Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
                                           const ScaledParts& parts) {
   ScaledTensor tensor(parts);
+  FT_RETURN_IF_ERROR(check_factor(quantization, parts));
   if (quantization.is_ternary && parts.type == CodeType::kE2m1) {
     tensor.parts_.type = CodeType::kTernary;
     tensor.parts_.inverse = quantization.divides;

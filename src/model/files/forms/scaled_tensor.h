@@ -52,7 +52,7 @@ class ScaledTensor {
  public:
   // Which blocks there are follows from the shapes, and where they leave it open from the sizes
   // that the quantization names. Unsupported and InvalidArgument name the tensor whose type or
-  // shape does not fit.
+  // shape does not fit, or a matrix of NVFP4 without the factor that its method has.
   static Result<ScaledTensor> create(const Quantization& quantization, const ScaledParts& parts);
 
   // Of elements: [.., n, k].

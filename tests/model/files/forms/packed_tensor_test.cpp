@@ -139,6 +139,20 @@ TEST(PackedTensor, NamesWhatIsWrong) {
       std::string::npos);
 }
 
+// Without zeros or groups that the config says there are the codes would stand for other numbers.
+TEST(PackedTensor, WhatTheConfigSaysMustBeThere) {
+  EXPECT_NE(problem("compressed", R"({"quantization_config": {"quant_method": "compressed-tensors",
+              "format": "pack-quantized", "config_groups": {"g": {"weights": {"num_bits": 4,
+              "group_size": 16, "strategy": "group", "symmetric": false}}}}})")
+                .find("'m.weight_packed' lacks its zeros"),
+            std::string::npos);
+  EXPECT_NE(problem("compressed", R"({"quantization_config": {"quant_method": "compressed-tensors",
+              "format": "pack-quantized", "config_groups": {"g": {"weights": {"num_bits": 4,
+              "group_size": 16, "strategy": "group", "actorder": "group"}}}}})")
+                .find("lacks its groups of columns"),
+            std::string::npos);
+}
+
 // As AutoRound packed them: codes of three and five bits lie across words. Those of two and three
 // stay as four bits, others are widened.
 TEST(PackedTensor, OfOtherBits) {

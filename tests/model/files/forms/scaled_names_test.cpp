@@ -123,6 +123,20 @@ TEST(ScaledNames, CodesWithoutScalesAreNamed) {
   EXPECT_TRUE(find_scaled({{"a.weight", &bytes}}).value().empty());
 }
 
+// Of MLX's, which has no method's name, the scales are alone.
+TEST(ScaledNames, Nvfp4WithoutItsSecondScaleIsNamed) {
+  const TensorView fp8 = tensor_of("F8_E4M3"), bytes = tensor_of("U8");
+  ScaledParts parts;
+  parts.type = CodeType::kE2m1;
+  parts.codes = &bytes;
+  parts.scales = &fp8;
+  Quantization quantization;
+  quantization.method = "modelopt";
+  EXPECT_NE(
+      ScaledTensor::create(quantization, parts).status().message().find("lacks its second scale"),
+      std::string::npos);
+}
+
 TEST(ScaledNames, ScalesOfActivations) {
   for (const char* name : {"a.input_scale", "a.input_global_scale", "a.o_proj.output_scale",
                            "a.input_scale_ub", "experts.down_proj_input_scale"}) {
