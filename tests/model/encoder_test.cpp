@@ -132,10 +132,10 @@ TEST_P(Encoder, LabelsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Encoder,
-                         testing::Values("bert", "bert_judge", "distilbert", "embedding_gemma",
-                                         "eurobert", "gte", "gte_judge", "jina_bert", "modern_bert",
-                                         "modern_bert_judge", "mpnet", "nomic_bert",
-                                         "xlm_roberta_judge", "xlm_roberta"),
+                         testing::Values("bert", "bert_judge", "distilbert", "electra_judge",
+                                         "embedding_gemma", "ernie", "eurobert", "gte", "gte_judge",
+                                         "jina_bert", "jina3", "modern_bert", "modern_bert_judge",
+                                         "mpnet", "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
 
 // As Nomic published it.
@@ -164,6 +164,8 @@ TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {
            {{"prenorm", true}}, {{"use_rms_norm", true}}, {{"rotary_emb_fraction", 0.5}}}) {
     EXPECT_FALSE(read(changes).ok()) << changes;
   }
+  EXPECT_EQ(read({{"moe_every_n_layers", 2}}).status().message(),
+            "c: moe_every_n_layers 2 is not supported; use a model with MLPs");
 }
 
 Result<ModelConfig> parsed(nlohmann::json config, const nlohmann::json& changes) {
@@ -198,7 +200,7 @@ TEST(Encoders, FieldsOfModernBert) {
   const auto message = [&](const nlohmann::json& changes) {
     return parsed(published, changes).status().message();
   };
-  EXPECT_NE(message({{"norm_bias", true}}).find("'norm_bias' is true"), std::string::npos);
+  EXPECT_NE(message({{"norm_bias", true}}).find("norm_bias true is not"), std::string::npos);
   EXPECT_NE(message({{"local_attention", "128"}}).find("'local_attention'"), std::string::npos);
   EXPECT_NE(message({{"global_attn_every_n_layers", 0}}).find("'global_attn_every_n_layers'"),
             std::string::npos);
@@ -253,6 +255,8 @@ TEST(Encoders, PartsOfMpnetAndJinaThatAreNotBuiltAreRefused) {
   };
   EXPECT_EQ(message("MPNetForMaskedLM", {{"relative_attention_num_buckets", 32}}), "");
   EXPECT_NE(message("MPNetModel", {{"relative_attention_num_buckets", 64}}).find("num_buckets"),
+            std::string::npos);
+  EXPECT_NE(message("ElectraModel", {{"embedding_size", 16}}).find("embedding_size 16 beside"),
             std::string::npos);
   EXPECT_EQ(message("JinaBertForMaskedLM", {{"position_embedding_type", "alibi"}}), "");
   EXPECT_NE(message("JinaBertModel", {{"position_embedding_type", "rope"}}).find("alibi"),

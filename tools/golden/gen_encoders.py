@@ -70,6 +70,12 @@ MODELS = {
     "mpnet": ("MPNetModel", "mpnet",
               {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "max_position_embeddings": 130}),
     "jina_bert": (None, None, BERT),
+    "jina3": ("JinaEmbeddingsV3Model", "jina_embeddings_v3",
+              {**GTE, "bos_token_id": 0, "eos_token_id": 2,
+               "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}),
+    "electra_judge": ("ElectraForSequenceClassification", "electra",
+                      {**BERT, **JUDGE, "embedding_size": 32}),
+    "ernie": ("ErnieModel", "ernie", {**BERT, "use_task_id": True, "task_type_vocab_size": 3}),
 }
 # Texts of which some keys stand in the last bucket.
 LONGER = {"mpnet": (1, 5, 110)}

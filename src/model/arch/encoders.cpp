@@ -1,6 +1,7 @@
 #include "model/arch/encoders.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "model/files/encoder_names.h"
 
@@ -12,6 +13,11 @@ LayerSpec summed_layer(const MixerSpec& attention, const FeedForwardSpec& feed_f
   spec.feed_forward_post_norm = "final_layer_norm";
   spec.norms_sums = true;
   return spec;
+}
+
+Status not_built(const ConfigFields& fields, const char* name, const std::string& instead) {
+  return unsupported(fields.where() + ": " + name + " " + fields.find(name)->dump().substr(0, 80) +
+                     " is not supported; use a model with " + instead);
 }
 
 void see_whole_texts(nlohmann::json* json) {
@@ -36,9 +42,7 @@ LayerSpec nomic_layer(const ModelConfig& config, const LayerConfig& layer) {
 Status translate_bert(const ConfigFields& fields, Json* json) {
   const Json* positions = fields.find("position_embedding_type");
   if (positions != nullptr && *positions != "absolute") {
-    return unsupported(fields.where() + ": position_embedding_type " +
-                       positions->dump().substr(0, 80) +
-                       " is not supported; use a model whose positions are absolute");
+    return not_built(fields, "position_embedding_type", "absolute positions");
   }
   for (const char* name : {"attention_bias", "mlp_bias", "tie_word_embeddings"}) {
     (*json)[name] = true;
@@ -90,6 +94,18 @@ Status translate_distilbert(const ConfigFields& fields, Json* json) {
   return translate_bert(fields, json);
 }
 
+Status translate_electra(const ConfigFields& fields, Json* json) {
+  int32_t words = 0, hidden = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("embedding_size", &words));
+  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
+  if (words != hidden) {
+    return unsupported(fields.where() + ": embedding_size " + std::to_string(words) +
+                       " beside hidden_size " + std::to_string(hidden) +
+                       " is not supported; use a model whose embeddings are as wide as its layers");
+  }
+  return translate_bert(fields, json);
+}
+
 // As published, in GPT-2's names, and as transformers names it.
 Status translate_nomic(const ConfigFields& fields, Json* json) {
   constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
@@ -102,14 +118,16 @@ Status translate_nomic(const ConfigFields& fields, Json* json) {
   take_renamed(fields, kNames, json);
   const Json* activation = fields.find("activation_function");
   if (activation != nullptr && *activation != "swiglu") {
-    return unsupported(fields.where() + ": activation_function " +
-                       activation->dump().substr(0, 80) +
-                       " is not supported; use a model whose MLPs are swiglu");
+    return not_built(fields, "activation_function", "swiglu");
   }
   for (const char* part : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm",
                            "parallel_block", "use_rms_norm", "rotary_emb_interleaved"}) {
     const Json* given = fields.find(part);
     if (given != nullptr && *given != false) return fields.wrong(part, "false");
+  }
+  for (const char* experts : {"moe_every_n_layers", "num_experts"}) {
+    const Json* given = fields.find(experts);
+    if (given != nullptr && *given != 0) return not_built(fields, experts, "MLPs");
   }
   const Json* turned = fields.find("rotary_emb_fraction");
   if (turned != nullptr && *turned != 1) return fields.wrong("rotary_emb_fraction", "1");
@@ -175,6 +193,29 @@ constinit const Architecture kDistilBertArchitecture = {
                     "layer_norm_eps": 1e-12})",
     .decoder = encoder(bert_layer),
     .translate = translate_distilbert,
+    .read = read_placed,
+};
+
+// Sun et al. 2019.
+constinit const Architecture kErnieArchitecture = {
+    .name = "ErnieModel",
+    .description = "ERNIE 2 and 3, to embed or judge",
+    .defaults = kBertDefaults,
+    .decoder = encoder(bert_layer),
+    .translate = translate_bert,
+    .read = read_placed,
+};
+
+// Clark et al. 2020.
+constinit const Architecture kElectraArchitecture = {
+    .name = "ElectraModel",
+    .description = "ELECTRA, to embed or judge",
+    .defaults = R"({"vocab_size": 30522, "embedding_size": 128, "hidden_size": 256,
+                    "intermediate_size": 1024, "num_hidden_layers": 12,
+                    "num_attention_heads": 4, "max_position_embeddings": 512,
+                    "hidden_act": "gelu", "layer_norm_eps": 1e-12})",
+    .decoder = encoder(bert_layer),
+    .translate = translate_electra,
     .read = read_placed,
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "model/layer/layer_spec.h"
 
@@ -7,10 +8,20 @@
 namespace foretoken {
 
 // What guesses words and what judges texts.
-inline constexpr const char* kEncoderHeads[] = {
-    "pooler.",         "cls.",  "lm_head.", "classifier.",      "pre_classifier.",
-    "qa_outputs.",     "head.", "decoder.", "vocab_transform.", "vocab_layer_norm.",
-    "vocab_projector."};
+inline constexpr const char* kEncoderHeads[] = {"pooler.",
+                                                "cls.",
+                                                "lm_head.",
+                                                "classifier.",
+                                                "pre_classifier.",
+                                                "qa_outputs.",
+                                                "head.",
+                                                "decoder.",
+                                                "vocab_transform.",
+                                                "vocab_layer_norm.",
+                                                "vocab_projector.",
+                                                "discriminator_predictions.",
+                                                "generator_predictions.",
+                                                "generator_lm_head."};
 
 // Of such layers, under the names that model/files/encoder_names.h gives the tensors.
 constexpr DecoderTraits encoder(LayerSpec (*layer)(const ModelConfig&, const LayerConfig&)) {
@@ -19,6 +30,9 @@ constexpr DecoderTraits encoder(LayerSpec (*layer)(const ModelConfig&, const Lay
           .layer = layer,
           .norms = {.kind = NormKind::kLayer, .bias = true}};
 }
+
+// Of a field that is there: "<name> <value> is not supported; use a model with <instead>".
+Status not_built(const ConfigFields& fields, const char* name, const std::string& instead);
 
 // Norms are of the residual with what a part adds.
 LayerSpec summed_layer(const MixerSpec& attention, const FeedForwardSpec& feed_forward);

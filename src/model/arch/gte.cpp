@@ -22,7 +22,7 @@ LayerSpec gte_layer(const ModelConfig& config, const LayerConfig& layer) {
 // length of a text.
 Status take_stretched_base(const ConfigFields& fields, const Json& scaling, Json* json) {
   const ConfigFields rope(scaling, fields.where() + " (rope_scaling)");
-  if (rope.find("mixed_b") != nullptr) return rope.wrong("mixed_b", "null");
+  if (rope.find("mixed_b") != nullptr) return not_built(rope, "mixed_b", "null there");
   double factor = 1, theta = 10000;
   int32_t hidden = 0, heads = 0;
   FT_RETURN_IF_ERROR(rope.need_positive("factor", &factor));
@@ -43,16 +43,17 @@ bool is_stretched(const Json* scaling) {
 Status translate_gte(const ConfigFields& fields, Json* json) {
   const Json* positions = fields.find("position_embedding_type");
   if (positions != nullptr && *positions != "rope") {
-    return fields.wrong("position_embedding_type", "\"rope\"");
+    return not_built(fields, "position_embedding_type", "rotary positions");
   }
   const Json* norms = fields.find("layer_norm_type");
   if (norms != nullptr && *norms != "layer_norm") {
-    return fields.wrong("layer_norm_type", "\"layer_norm\"");
+    return not_built(fields, "layer_norm_type", "layer norms");
   }
   const Json* scaled = fields.find("logn_attention_scale");
-  if (scaled != nullptr && *scaled != false) return fields.wrong("logn_attention_scale", "false");
+  if (scaled != nullptr && *scaled != false)
+    return not_built(fields, "logn_attention_scale", "false there");
   const Json* packed = fields.find("pack_qkv");
-  if (packed != nullptr && *packed != true) return fields.wrong("pack_qkv", "true");
+  if (packed != nullptr && *packed != true) return not_built(fields, "pack_qkv", "true there");
   const Json* scaling = fields.find("rope_scaling");
   if (is_stretched(scaling)) FT_RETURN_IF_ERROR(take_stretched_base(fields, *scaling, json));
   (*json)["attention_bias"] = true;

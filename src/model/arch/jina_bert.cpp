@@ -18,11 +18,11 @@ LayerSpec jina_layer(const ModelConfig& config, const LayerConfig& layer) {
 Status translate_jina_bert(const ConfigFields& fields, Json* json) {
   const Json* positions = fields.find("position_embedding_type");
   if (positions != nullptr && *positions != "alibi") {
-    return fields.wrong("position_embedding_type", "\"alibi\"");
+    return not_built(fields, "position_embedding_type", "alibi");
   }
   const Json* gates = fields.find("feed_forward_type");
   if (gates != nullptr && *gates != "geglu") {
-    return fields.wrong("feed_forward_type", "\"geglu\"");
+    return not_built(fields, "feed_forward_type", "geglu");
   }
   (*json)["attention_bias"] = true;
   see_whole_texts(json);
@@ -35,7 +35,36 @@ Status read_jina_bert(const ConfigFields&, ModelConfig* config) {
   return {};
 }
 
+LayerSpec jina3_layer(const ModelConfig& config, const LayerConfig& layer) {
+  GqaSpec attention = gqa_of(config, layer);
+  attention.fused = true;
+  return summed_layer(attention, plain_mlp_of(config, layer));
+}
+
+Status translate_jina3(const ConfigFields&, Json* json) {
+  (*json)["attention_bias"] = true;
+  (*json)["mlp_bias"] = true;
+  see_whole_texts(json);
+  return {};
+}
+
+Status read_jina3(const ConfigFields&, ModelConfig* config) {
+  config->last_norm = false;
+  return {};
+}
+
 }  // namespace
+
+// Sturua et al. 2024, without the adapters of its tasks.
+constinit const Architecture kJina3Architecture = {
+    .name = "JinaEmbeddingsV3Model",
+    .description = "Jina Embeddings 3 (jina-embeddings-v3-hf)",
+    .defaults = R"({"hidden_act": "gelu", "layer_norm_eps": 1e-5, "rope_theta": 20000,
+                    "max_position_embeddings": 8194})",
+    .decoder = encoder(jina3_layer),
+    .translate = translate_jina3,
+    .read = read_jina3,
+};
 
 // Günther et al. 2023.
 constinit const Architecture kJinaBertArchitecture = {

@@ -30,7 +30,7 @@ Status translate_modern_bert(const ConfigFields& fields, Json* json) {
   take_renamed(fields, kNames, json);
   bool norm_bias = false;
   FT_RETURN_IF_ERROR(fields.read_flag("norm_bias", &norm_bias));
-  if (norm_bias) return fields.wrong("norm_bias", "false");
+  if (norm_bias) return not_built(fields, "norm_bias", "norms without biases");
   int32_t positions = 0, period = 0;
   FT_RETURN_IF_ERROR(fields.need_count("local_attention", &positions));
   FT_RETURN_IF_ERROR(fields.need_count("global_attn_every_n_layers", &period));

@@ -18,7 +18,8 @@ LayerSpec mpnet_layer(const ModelConfig& config, const LayerConfig& layer) {
 Status translate_mpnet(const ConfigFields& fields, Json* json) {
   const Json* buckets = fields.find("relative_attention_num_buckets");
   if (buckets != nullptr && *buckets != kMpnetBuckets) {
-    return fields.wrong("relative_attention_num_buckets", std::to_string(kMpnetBuckets));
+    return not_built(fields, "relative_attention_num_buckets",
+                     std::to_string(kMpnetBuckets) + " of them");
   }
   return translate_roberta(fields, json);
 }

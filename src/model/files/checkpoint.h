@@ -80,7 +80,7 @@ class Checkpoint {
   Status pair_rows_of_makers();
   // Of encoders, all of whose texts are of the first kind where there are two.
   Status take_names_of_encoders();
-  Status add_kinds_of_texts(const TensorView& kinds);
+  Status add_kinds_of_texts(const TensorView& kinds, const TensorView* tasks);
   void put_made(const std::string& name, std::vector<float> row, Making making);
   Status add_meta(const std::vector<std::filesystem::path>& files);
   Status add_meta_parts(const std::string& name, const nlohmann::json& config,

@@ -16,12 +16,10 @@ void Checkpoint::put_made(const std::string& name, std::vector<float> row, Makin
   tensors_[name] = made_tensors_.back().get();
 }
 
-// The first kind's row joins a table whose rows are added to every row of words.
-Status Checkpoint::add_kinds_of_texts(const TensorView& kinds) {
-  const std::string words = "model.embed_tokens.weight";
-  const std::string positions = "model.embed_positions.weight";
-  const bool has_positions = tensors_.contains(positions);
-  const TensorView& rows = *tensors_.at(has_positions ? positions : words);
+namespace {
+
+// All rows of a small table that is added to another one.
+Result<std::vector<float>> rows_of_kinds(const TensorView& kinds, const TensorView& rows) {
   const bool fits = rows.shape.size() == 2 && kinds.shape.size() == 2 && kinds.shape[0] > 0 &&
                     kinds.shape[1] == rows.shape[1];
   if (!fits) {
@@ -30,17 +28,34 @@ Status Checkpoint::add_kinds_of_texts(const TensorView& kinds) {
                             rows.shape_text() + "; fetch the file again");
   }
   FT_RETURN_IF_ERROR(check_convertible(kinds));
-  const int64_t cols = kinds.shape[1];
   std::vector<float> values(static_cast<size_t>(kinds.num_elements()));
   std::vector<std::byte> raw;
   FT_RETURN_IF_ERROR(
       read_elements(kinds, 0, kinds.num_elements(), DType::kF32, values.data(), raw));
-  const std::vector<float> first(values.begin(), values.begin() + cols);
-  put_made(has_positions ? positions : words, first, Making::kShiftedRows);
+  return values;
+}
+
+}  // namespace
+
+// The first kind's row, and the first task's, join a table whose rows are added to every row of
+// words.
+Status Checkpoint::add_kinds_of_texts(const TensorView& kinds, const TensorView* tasks) {
+  const std::string words = "model.embed_tokens.weight";
+  const std::string positions = "model.embed_positions.weight";
+  const bool has_positions = tensors_.contains(positions);
+  const TensorView& rows = *tensors_.at(has_positions ? positions : words);
+  FT_ASSIGN_OR_RETURN(const std::vector<float> values, rows_of_kinds(kinds, rows));
+  const auto cols = static_cast<size_t>(kinds.shape[1]);
+  std::vector<float> first(values.begin(), values.begin() + kinds.shape[1]);
+  if (tasks != nullptr) {
+    FT_ASSIGN_OR_RETURN(const std::vector<float> of_tasks, rows_of_kinds(*tasks, rows));
+    for (size_t i = 0; i < cols; ++i) first[i] += of_tasks[i];
+  }
+  put_made(has_positions ? positions : words, std::move(first), Making::kShiftedRows);
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
   if (!tells_kinds(config) || kinds.shape[0] != 2) return {};
-  std::vector<float> more(values.begin() + cols, values.end());
-  for (size_t i = 0; i < more.size(); ++i) more[i] -= first[i];
+  std::vector<float> more(values.begin() + kinds.shape[1], values.end());
+  for (size_t i = 0; i < cols; ++i) more[i] -= values[i];
   put_made(words, std::move(more), Making::kDoubledRows);
   return {};
 }
@@ -52,16 +67,19 @@ Status Checkpoint::take_names_of_encoders() {
   }
   if (!base) return {};
   const TensorView* kinds = nullptr;
+  const TensorView* tasks = nullptr;
   std::map<std::string, const TensorView*> plain;
   for (const auto& [name, tensor] : tensors_) {
     if (name == *base + kTokenTypes) {
       kinds = tensor;
+    } else if (name == *base + kTaskTypes) {
+      tasks = tensor;
     } else if (const std::string own = name_without_encoder(*base, name); !own.empty()) {
       plain.emplace(own, tensor);
     }
   }
   tensors_ = std::move(plain);
-  return kinds != nullptr ? add_kinds_of_texts(*kinds) : Status();
+  return kinds != nullptr ? add_kinds_of_texts(*kinds, tasks) : Status();
 }
 
 }  // namespace foretoken

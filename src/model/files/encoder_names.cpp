@@ -1,5 +1,7 @@
 #include "model/files/encoder_names.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -50,6 +52,9 @@ constexpr NamePart kParts[] = {
     {".output_layer_norm.", ".final_layer_norm."},
     {".attn.Wqkv.", ".self_attn.qkv_proj."},
     {".attn.out_proj.", ".self_attn.o_proj."},
+    {".mixer.Wqkv.", ".self_attn.qkv_proj."},
+    {".mixer.out_proj.", ".self_attn.o_proj."},
+    {".mlp.fc1.", ".mlp.up_proj."},
     {".mlp.fc11.", ".mlp.up_proj."},
     {".mlp.fc12.", ".mlp.gate_proj."},
     {".mlp.fc2.", ".mlp.down_proj."},
@@ -74,6 +79,11 @@ constexpr NamePart kParts[] = {
     {".norm1.", ".self_attn_layer_norm."},
     {".norm2.", ".final_layer_norm."},
 };
+
+// Classes that tell the texts of a pair apart.
+constexpr const char* kJudgesOfKinds[] = {"BertForSequenceClassification",
+                                          "ElectraForSequenceClassification",
+                                          "ErnieForSequenceClassification"};
 
 // Norms of the first files of BERT.
 constexpr NamePart kEndings[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
@@ -106,9 +116,10 @@ std::optional<std::string> encoder_base(const std::string& name) {
 bool tells_kinds(const nlohmann::json& config) {
   const auto names = config.find("architectures");
   const auto kinds = config.find("type_vocab_size");
-  return names != config.end() && names->is_array() && !names->empty() &&
-         (*names)[0] == "BertForSequenceClassification" && kinds != config.end() &&
-         kinds->is_number_integer() && *kinds == 2;
+  const bool are_names = names != config.end() && names->is_array() && !names->empty();
+  const auto is_named = [&](const char* name) { return are_names && (*names)[0] == name; };
+  return std::any_of(std::begin(kJudgesOfKinds), std::end(kJudgesOfKinds), is_named) &&
+         kinds != config.end() && kinds->is_number_integer() && *kinds == 2;
 }
 
 std::string name_without_encoder(const std::string& base, const std::string& name) {

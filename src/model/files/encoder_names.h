@@ -5,8 +5,8 @@
 
 namespace foretoken {
 
-// What stands before all names of an encoder (BERT, RoBERTa, DistilBERT, Nomic) where this is the
-// table of its words: "bert." of "bert.embeddings.word_embeddings.weight".
+// What stands before all names of an encoder (BERT, ModernBERT, GTE, ...) where this is the table
+// of its words: "bert." of "bert.embeddings.word_embeddings.weight".
 std::optional<std::string> encoder_base(const std::string& name);
 
 // A name of an encoder whose tensors begin with `base`, as decoders of transformers have it:
@@ -20,5 +20,7 @@ bool tells_kinds(const nlohmann::json& config);
 
 // Where the rows that tell the first text of a pair from the second one stand, behind such a base.
 inline constexpr const char* kTokenTypes = "embeddings.token_type_embeddings.weight";
+// The same of tasks, of which all texts are of the first (ERNIE).
+inline constexpr const char* kTaskTypes = "embeddings.task_type_embeddings.weight";
 
 }  // namespace foretoken

@@ -46,7 +46,10 @@ Status check_activation(const ModelFiles& model, const nlohmann::json& config) {
 Result<RowLayers> load_form(const Checkpoint& files, const Form& form,
                             const nlohmann::json& config) {
   RowLayers layers;
-  if (form.first != nullptr) FT_RETURN_IF_ERROR(layers.add(files, form.first, form.between));
+  // ELECTRA has the names of RoBERTa's head.
+  const bool is_gelu = config.value("model_type", nlohmann::json()) == "electra";
+  const After between = is_gelu ? After::kGelu : form.between;
+  if (form.first != nullptr) FT_RETURN_IF_ERROR(layers.add(files, form.first, between));
   if (form.norm != nullptr) {
     const auto eps = config.find("norm_eps");
     const bool is_number = eps != config.end() && eps->is_number();
