@@ -131,17 +131,12 @@ constexpr DecoderTraits::Place kOtherPlaces[] = {
     {"", "lm_head.weight"},
 };
 // Beginnings of the other parts' tensors, as far as they are known.
-constexpr const char* kOtherParts[] = {"vision_tower.",
-                                       "model.vision_tower.",
-                                       "vision_model.",
-                                       "model.vision_model.",
-                                       "visual.",
-                                       "model.visual.",
-                                       "mm_projector.",
-                                       "multi_modal_projector.",
-                                       "model.multi_modal_projector.",
-                                       "audio_tower.",
-                                       "model.audio_tower."};
+constexpr const char* kOtherParts[] = {"vision_tower.", "vision_model.",          "visual.",
+                                       "mm_projector.", "multi_modal_projector.", "audio_tower."};
+// And of more that models around a text part keep beside its layers.
+constexpr const char* kInnerTowers[] = {
+    "vision_embed_tokens.", "embed_tokens_extend.", "sam_model.",    "qwen2_model.",
+    "projector.",           "image_newline",        "view_seperator"};
 
 bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& place) {
   return std::none_of(traits.places.begin(), traits.places.end(), [&](const auto& own) {
@@ -328,15 +323,15 @@ struct StageReader {
 void StageReader::ignore_others(DecoderWeights* weights) {
   std::vector<std::string>& others = weights->other_parts;
   others.assign(traits.ignored.begin(), traits.ignored.end());
-  if (is_other_place(traits, place)) {
-    others.insert(others.end(), std::begin(kOtherParts), std::end(kOtherParts));
+  const bool is_elsewhere = is_other_place(traits, place);
+  for (const std::string part : kOtherParts) {
+    if (is_elsewhere) others.insert(others.end(), {part, "model." + part});
+    if (config.is_text_part) loader.ignore_all(body + part);
   }
   for (const std::string& other : others) loader.ignore_all(other);
   if (config.is_text_part) {
     loader.ignore_all_but(std::to_array<std::string>({body, place.head}));
-    for (const char* tower : {"vision_embed_tokens.", "embed_tokens_extend."}) {
-      loader.ignore_all(body + tower);
-    }
+    for (const char* tower : kInnerTowers) loader.ignore_all(body + tower);
   }
   // Draft modules in the target's own files; draft_head.h reads them.
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {

@@ -4,6 +4,8 @@ of a state dict to those of a checkpoint, FUSED has what takes the place of q, k
 
 import torch
 
+import named_families
+
 # Tensors that a reference has and a checkpoint has not; they are 0.
 LEFT_OUT = {"internlm3": "o_proj.bias"}
 
@@ -34,10 +36,13 @@ REPLACED = {
                 ("o_proj", "dense"), ("gate_up_proj", "dense_h_to_4h"),
                 ("down_proj", "dense_4h_to_h")],
     "spark": [("embed_tokens", "embedding"), ("o_proj", "out_proj")],
+    **named_families.REPLACED,
 }
 # Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
 FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
-         "chatglm": "query_key_value", "spark": "q_k_v_proj"}
+         "chatglm": "query_key_value", "spark": "q_k_v_proj", "qwen": "c_attn", "openelm": "qkv_proj"}
+# The same of gate_proj and up_proj.
+FUSED_GATES = {"openelm": "proj_1"}
 # Those that have the queries of a key head, it and its values, and so on.
 FUSED_BY_GROUP = ("internlm2",)
 
@@ -51,11 +56,32 @@ def checkpoint_name(model, key):
     return key
 
 
+def fuse_gates(model, weights):
+    if model not in FUSED_GATES:
+        return weights
+    fused = {name.replace("gate_proj", FUSED_GATES[model]):
+             torch.cat((weight, weights[name.replace("gate_proj", "up_proj")])) if "gate_proj" in name else weight
+             for name, weight in weights.items()}
+    return {name: weight for name, weight in fused.items() if "up_proj" not in name}
+
+
+def split_gates(model, weights):
+    apart = {}
+    for name, weight in weights.items():
+        kind = FUSED_GATES.get(model)
+        if kind is None or kind not in name:
+            apart[name] = weight
+            continue
+        for part, half in zip(("gate_proj", "up_proj"), weight.chunk(2)):
+            apart[name.replace(kind, part)] = half
+    return apart
+
+
 def fuse(model, weights, heads):
     """A checkpoint with q, k and v in one tensor; heads: of queries and of keys."""
     if model not in FUSED:
         return weights
-    fused = {}
+    weights, fused = fuse_gates(model, weights), {}
     for name, weight in weights.items():
         if "q_proj" not in name:
             if "k_proj" not in name and "v_proj" not in name:
@@ -73,7 +99,7 @@ def split(model, weights, heads):
     """The other way."""
     if model not in FUSED:
         return weights
-    apart = {}
+    weights, apart = split_gates(model, weights), {}
     for name, weight in weights.items():
         if FUSED[model] not in name:
             apart[name] = weight

@@ -7,6 +7,7 @@ what its config says differently. Names of their checkpoints: checkpoint_names.p
 
 import torch
 
+import named_families
 import wrapped_models
 
 COMMON = {
@@ -374,6 +375,7 @@ MODELS = {
 }
 
 MODELS |= wrapped_models.models(inner, around)
+MODELS |= named_families.models(family, NOT_GPT2)
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["exaone4"]["full"] = ({"sliding_window": None, "layer_types": ["full_attention"] * 2},
                                LENGTH)
@@ -414,7 +416,7 @@ REFERENCES = {
                   "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0,
                                         "partial_rotary_factor": 1.0}}},
     "nanbeige": _LLAMA,
-    **wrapped_models.references(inner),
+    **wrapped_models.references(inner), **named_families.REFERENCES,
 }
 # Gates of a reference's heads are sigmoids, and queries and keys have no norms.
 SIGMOID_GATES = ("spark",)
@@ -430,7 +432,7 @@ TERNARY = ("bitnet-online",)
 OTHER_SEEDS = {"olmo2": 1100, "gemma4": 2100, "gpt2": 99, "gpt_neox": 99, "gpt_neox-serial": 99, "opt": 99,
                "falcon": 99, "falcon-large": 99, "falcon-rw": 99, "bloom": 99, "mpt": 99,
                "bitnet": 99, "gemma3n": 305, "gptj": 99, "gpt_neo": 99, "gpt_bigcode": 99, "opt-350m": 299,
-               "bitnet-online": 199, "muse_glimmer": 299}
+               "bitnet-online": 199, "muse_glimmer": 299, "ouro": 299}
 
 
 def is_tied(config):
@@ -473,14 +475,14 @@ def random_weight(name, weight, config):
         return torch.randn_like(weight) * 0.25
     if kind.startswith("minicpm") and short == "embed_tokens":
         return torch.randn_like(weight) * 0.1  # times scale_emb
-    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "embedding") or \
+    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "embedding", "token_embeddings") or \
             "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
     scale = 4.0 if "lm_head" in name or "embed_out" in name or "output" in short else 0.3 if "altup" in name else 1.0
     if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
         scale = 0.7
     if tied and not kind.startswith("gemma") and short in (
-            "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h"):
+            "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h", "proj_2"):
         scale = 3.0 if kind != "vaultgemma" else 2.0
     if short in ("project_in", "project_out"):
         scale = 3.0

@@ -115,6 +115,27 @@ def with_sigmoid_gates(model):
     return model
 
 
+def with_norms_behind(model):
+    """Llama's layers with a norm behind attention and one behind the MLP (Ouro)."""
+    for layer in model.model.layers:
+        behind = lambda: copy.deepcopy(layer.input_layernorm)
+        layer.self_attn.o_proj = torch.nn.Sequential(layer.self_attn.o_proj, behind())
+        layer.mlp.down_proj = torch.nn.Sequential(layer.mlp.down_proj, behind())
+    return model
+
+
+def with_growing_layers(model, config):
+    """Qwen 3's layers with heads and widths of their own (OpenELM)."""
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3MLP
+    for i, layer in enumerate(model.model.layers):
+        own = copy.deepcopy(model.config)
+        own.num_attention_heads = config["num_query_heads"][i]
+        own.num_key_value_heads = config["num_kv_heads"][i]
+        own.intermediate_size = int(config["ffn_multipliers"][i] * config["model_dim"])
+        layer.self_attn, layer.mlp = Qwen3Attention(own, i), Qwen3MLP(own)
+    return model
+
+
 class LoopedLayers(torch.nn.ModuleList):
     """Layers, and behind them `rest`, which holds no weights of its own."""
 
@@ -171,6 +192,10 @@ def new_model(name, config):
         return without_positions(model)
     if name in families.SIGMOID_GATES:
         return with_sigmoid_gates(model)
+    if name == "openelm":
+        return with_growing_layers(model, config)
+    if name == "ouro":
+        model = with_norms_behind(model)
     if "num_loops" in config:
         return with_loops(model, config["num_loops"])
     return with_deci_blocks(model, config["block_configs"]) if name == "deci" else model

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.longcat_flash import modeling_longcat_flash
 
+import deepseek_v1
 import families
 import few_bits
 import mixtures
@@ -31,7 +32,7 @@ MODULE_ROUNDING = 0.016  # as ROUNDING, of the rows of a draft module
 
 
 # Modules of this folder that compute what transformers has no class for.
-OWN_CLASSES = {}
+OWN_CLASSES = {"deepseek_v1": deepseek_v1}
 
 
 class SharedHead(torch.nn.Module):

@@ -398,6 +398,11 @@ MODELS.update({
                            use_bias=False, router_dtype=None, rope_theta=600000.0),
 })
 
+MODELS["deepseek_v1"] = mixture("DeepseekForCausalLM", "deepseek", num_key_value_heads=4, moe_intermediate_size=32,
+                                n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2, norm_topk_prob=False,
+                                first_k_dense_replace=1, moe_layer_freq=1, scoring_func="softmax", rope_scaling=None,
+                                attention_bias=False)
+
 # As DeepSeek V3 is published, in sizes of which some are whole blocks and some are not.
 MODELS["deepseek_v3-fp8"] = {
     **deepseek("DeepseekV3ForCausalLM", "deepseek_v3", n_group=2, topk_group=1, n_routed_experts=4, **SIGMOID,

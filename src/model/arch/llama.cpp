@@ -23,21 +23,20 @@ Status check_nanbeige_parts(const ConfigFields& fields) {
 
 // The layers stand once in the files and run `num_loops` times.
 Status read_nanbeige(const ConfigFields& fields, ModelConfig* config) {
-  constexpr int32_t kMaxLoops = 16;
   FT_RETURN_IF_ERROR(check_nanbeige_parts(fields));
   int32_t loops = 1;
   bool skips = false;
-  FT_RETURN_IF_ERROR(fields.read_count("num_loops", &loops));
+  FT_RETURN_IF_ERROR(read_loops(fields, "num_loops", &loops));
   FT_RETURN_IF_ERROR(fields.read_flag("skip_loop_final_norm", &skips));
-  if (loops > kMaxLoops) return fields.wrong("num_loops", "a number from 1 to 16");
-  const std::vector<LayerConfig> once = config->layers;
-  for (int32_t i = 1; i < loops; ++i) {
-    config->layers.insert(config->layers.end(), once.begin(), once.end());
-  }
-  config->num_layers *= loops;
-  config->num_loops = loops;
-  config->norms_loops = loops > 1 && !skips;
+  config->repeat_layers(loops, !skips);
   return {};
+}
+
+LayerSpec kormo_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = llama_layer(config, layer);
+  spec.mixer_norm = "pre_attention_layernorm";
+  spec.feed_forward_norm = "pre_mlp_layernorm";
+  return spec;
 }
 
 }  // namespace
@@ -69,6 +68,14 @@ constinit const Architecture kIQuestCoderArchitecture = {
     .description = "IQuest Coder V1",
     .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 8, "head_dim": 128,
                     "rms_norm_eps": 1e-5})",
+};
+
+// Kim et al. 2025: the same, whose norms have other names.
+constinit const Architecture kKormoArchitecture = {
+    .name = "KORMoForCausalLM",
+    .description = "KORMo 10B",
+    .defaults = R"({"max_position_embeddings": 131072})",
+    .decoder = {.layer = kormo_layer},
 };
 
 }  // namespace foretoken

@@ -153,6 +153,14 @@ struct ModelConfig {
   // Those of the files.
   int32_t own_ids() const { return vocab_size - added_ids; }
   int32_t num_stored_layers() const { return num_layers / num_loops; }
+  // Lets all layers run so many times, with the last norm between, too, or not.
+  void repeat_layers(int32_t loops, bool norms) {
+    const std::vector<LayerConfig> once = layers;
+    for (int32_t i = 1; i < loops; ++i) layers.insert(layers.end(), once.begin(), once.end());
+    num_layers *= loops;
+    num_loops = loops;
+    norms_loops = loops > 1 && norms;
+  }
   // Blocks of depth_block layers, the last of which may be shorter.
   int32_t num_depth_blocks() const {
     return depth_block > 0 ? (num_layers + depth_block - 1) / depth_block : 0;

@@ -170,4 +170,10 @@ Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers) {
   return {};
 }
 
+Status read_loops(const ConfigFields& fields, const char* name, int32_t* loops) {
+  constexpr int32_t kMaxLoops = 16;
+  FT_RETURN_IF_ERROR(fields.read_count(name, loops));
+  return *loops <= kMaxLoops ? Status() : fields.wrong(name, "a number from 1 to 16");
+}
+
 }  // namespace foretoken

@@ -84,6 +84,10 @@ Status write_layer_types(const ConfigFields& fields,
 Status write_attending_layers(const ConfigFields& fields, const char* name, const char* other,
                               nlohmann::json* json);
 
+// How often the layers of a looped model run, from the field `name`; *loops stays where it is
+// missing. InvalidArgument for a number that is not from 1 to 16.
+Status read_loops(const ConfigFields& fields, const char* name, int32_t* loops);
+
 // Lets the last num_kv_shared_layers of the layers read what the last one of their kind before them
 // keeps (Gemma 3n and 4). InvalidArgument where there is none.
 Status share_kv(const ConfigFields& fields, std::vector<LayerConfig>* layers);

@@ -25,6 +25,10 @@ constexpr MissingPartName kPartNames[] = {
     {kShardedProjections, "projections fused by shards"},
     {kAttentionExperts, "experts of attention"},
     {kGateLimits, "limits of experts' gates"},
+    {kRecurrences, "gated recurrences"},
+    {kSeeingPrompts, "prompts whose tokens see later ones"},
+    {kMaskFilling, "masks that are filled in any order"},
+    {kStepRewards, "a number for each step of a text"},
 };
 
 // A field that asks for a part where it is true, a number above `over` or a list or object that is

@@ -21,6 +21,10 @@ enum MissingPart : uint32_t {
   kEncoder = 1u << 11,
   kResidualGates = 1u << 12,
   kGrowingQueries = 1u << 13,
+  kStepRewards = 1u << 14,
+  kMaskFilling = 1u << 15,
+  kSeeingPrompts = 1u << 16,
+  kRecurrences = 1u << 17,
 };
 
 // "sparse attention and an encoder"; empty for none.

@@ -89,9 +89,13 @@ std::optional<bool> ties_head(const ModelFiles& model, bool is_tied, bool is_den
 // no such one's, or that class is unknown.
 const Architecture* class_around(std::string name) {
   if (find_architecture(name) != nullptr) return nullptr;
-  for (const std::string_view ending : {"ForSequenceClassification", "ForRewardModel"}) {
+  for (const std::string_view ending :
+       {"TextForSequenceClassification", "ForSequenceClassification", "ForRewardModel"}) {
     if (!name.ends_with(ending)) continue;
-    return find_architecture(name.substr(0, name.size() - ending.size()) + "ForCausalLM");
+    const std::string base = name.substr(0, name.size() - ending.size());
+    for (const char* whole : {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"}) {
+      if (const Architecture* found = find_architecture(base + whole)) return found;
+    }
   }
   for (const std::string_view ending : {"Model", "Text"}) {
     if (!name.ends_with(ending)) return nullptr;

@@ -12,6 +12,7 @@ using Json = nlohmann::json;
 constexpr const char* kLlama = "LlamaForCausalLM";
 constexpr const char* kQwen2 = "Qwen2ForCausalLM";
 constexpr const char* kQwen3 = "Qwen3ForCausalLM";
+constexpr const char* kDeepseek = "DeepseekForCausalLM";
 
 constexpr WrappedFamily kWrappedFamilies[] = {
     {"InternVLChatModel", "InternVL 1.5 to 3.5, as published; their text part"},
@@ -45,6 +46,7 @@ constexpr WrappedFamily kWrappedFamilies[] = {
     {"GotOcr2ForConditionalGeneration", "GOT-OCR 2; its text part"},
     {"QianfanOCRForConditionalGeneration", "Qianfan OCR; its text part"},
     {"HyperCLOVAXVisionV2ForConditionalGeneration", "HyperCLOVA X SEED Vision 2; its text part"},
+    {"HCXVisionV2ForCausalLM", "HyperCLOVA X SEED Vision 2, older exports; its text part"},
     {"HCXVisionForCausalLM", "HyperCLOVA X SEED Vision 3B; its text part"},
     {"Lfm3VlForConditionalGeneration", "LFM 3 VL; its text part"},
     {"LlavaNextVideoForConditionalGeneration", "LLaVA-NeXT Video; its text part"},
@@ -68,6 +70,24 @@ constexpr WrappedFamily kWrappedFamilies[] = {
     {"NVLM_D", "NVLM; its text part"},
     {"H2OVLChatModel", "H2OVL Mississippi; its text part"},
     {"Eagle2_5_VLForConditionalGeneration", "Eagle 2.5; its text part"},
+    {"DeepseekVLV2ForCausalLM", "DeepSeek VL 2; its text part"},
+    {"DeepseekOCRForCausalLM", "DeepSeek OCR; its text part"},
+    {"DeepseekOCR2ForCausalLM", "DeepSeek OCR 2; its text part"},
+    {"DeepseekVLHybridForConditionalGeneration",
+     "DeepSeek VL 7B, in transformers' form; its text part"},
+    {"Ovis2_5", "Ovis 2.5; its text part"},
+    {"Ovis2_6ForCausalLM", "Ovis 2.6, dense; its text part"},
+    {"Ovis2_6_MoeForCausalLM", "Ovis 2.6, mixtures; their text part"},
+    {"KananaVForConditionalGeneration", "Kanana V; its text part", kLlama},
+    {"MiDashengLMModel", "MiDashengLM; its text part", kQwen2},
+    {"MusicFlamingoForConditionalGeneration", "Music Flamingo; its text part"},
+    {"TarsierForConditionalGeneration", "Tarsier; its text part", kLlama},
+    {"GraniteSpeechPlusForConditionalGeneration", "Granite Speech Plus; its text part"},
+    {"FunAsrNanoForConditionalGeneration", "Fun ASR Nano; its text part", kQwen3},
+    {"MossTranscribeDiarizeForConditionalGeneration", "MOSS Transcribe; its text part", kQwen3},
+    {"StepVLForConditionalGeneration", "Step 3 VL 10B; its text part", kQwen3},
+    {"Sarashina2VisionForCausalLM", "Sarashina 2 Vision; its text part", kLlama},
+    {"Phi4ForCausalLMV", "Phi-4 Reasoning Vision; its text part", "Phi3ForCausalLM"},
 };
 
 // Decoders of such models that have names of their own.
@@ -82,6 +102,7 @@ constexpr TextType kTextTypes[] = {
     {"glm_ocr_text", "Glm4vForConditionalGeneration", R"({"attention_bias": false})"},
     {"hunyuan_vl_text", "HunYuanDenseV1ForCausalLM"},
     {"paddleocr_vl_text", kLlama},
+    {"qwen3_vl_text", kQwen3},
 };
 
 const WrappedFamily* find_wrapped(const Json& file) {
@@ -126,6 +147,7 @@ const TextType* text_type_of(const Json& text) {
 }
 
 const char* family_of(const Json& text) {
+  if (text.value("use_mla", Json()) == false) return kDeepseek;  // under V2's name
   const auto names = text.find("architectures");
   if (names != text.end() && names->is_array() && !names->empty() && (*names)[0].is_string()) {
     const Architecture* found = find_architecture((*names)[0].get<std::string>());

@@ -25,7 +25,8 @@ constexpr Form kForms[] = {{"classifier.dense", "classifier.out_proj", After::kT
                            {"head.dense", "classifier", After::kGelu, "head.norm"},
                            {"score.0", "score.2", After::kRelu},
                            {nullptr, "classifier", After::kNothing},
-                           {nullptr, "score", After::kNothing}};
+                           {nullptr, "score", After::kNothing},
+                           {nullptr, "v_head", After::kNothing}};
 
 bool is_judge(const nlohmann::json& config) {
   const auto names = config.find("architectures");

@@ -76,6 +76,7 @@ struct GqaSpec {
   // Of that tensor: the query heads of a key head, it and its value head, and so on, instead of all
   // queries, all keys and all values (GPT-NeoX, Falcon).
   bool fused_by_group = false;
+  int32_t fused_pieces = 0;  // or so many, each of queries, values and keys (CodeGen); 0: none
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
   int32_t paired = 0;
@@ -329,8 +330,7 @@ struct ExpertsSpec {
   int32_t vocabulary = 0;                     // of the table
   const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
   const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
-  // Of the sum of experts before it is made wide (Kimi K3); null: there is none.
-  const char* latent_norm = nullptr;
+  const char* latent_norm = nullptr;  // of the sum before it is made wide (Kimi K3); null: none
 
   int32_t choices() const { return count + zero_count; }
   // Of the rows that experts read and leave.

@@ -367,13 +367,73 @@ TEST(Families, FieldsThatAFamilyHasNot) {
 }
 
 TEST(Families, ClassesOfOtherNamesAreRead) {
-  for (const auto& [name, own] : {std::pair("TeleChat3ForCausalLM", "LlamaForCausalLM"),
-                                  std::pair("StableLMEpochForCausalLM", "StableLmForCausalLM")}) {
+  for (const auto& [name, own] :
+       {std::pair("TeleChat3ForCausalLM", "LlamaForCausalLM"),
+        std::pair("LFM2ForCausalLM", "Lfm2ForCausalLM"), std::pair("GritLM", "MistralForCausalLM"),
+        std::pair("StableLMEpochForCausalLM", "StableLmForCausalLM")}) {
     const auto read =
         parse_model_config(small_config(name, Json::object()), Json::object(), {}, "f");
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(read.value().architecture, own);
   }
+}
+
+// Falcon's first exports have BLOOM's names.
+TEST(Families, FalconsFirstNames) {
+  const Json config = {{"architectures", {"RWForCausalLM"}},
+                       {"vocab_size", 64},
+                       {"hidden_size", 32},
+                       {"n_layer", 3},
+                       {"n_head", 4},
+                       {"n_head_kv", 2},
+                       {"bias", false}};
+  const auto read = parse_model_config(config, Json::object(), {}, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value().architecture, "FalconForCausalLM");
+  EXPECT_EQ(read.value().num_layers, 3);
+  EXPECT_EQ(read.value().num_kv_heads, 2);
+  EXPECT_TRUE(read.value().parallel_norms);
+}
+
+// Texts of Qwen 1 are no longer than those that it was trained with.
+TEST(Families, QwensLengthAndWidth) {
+  Json more = {{"seq_length", 48}, {"use_dynamic_ntk", true}, {"kv_channels", 16}};
+  const auto read =
+      parse_model_config(small_config("QWenLMHeadModel", more), Json::object(), {}, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value().max_position_embeddings, 48);
+  EXPECT_EQ(read.value().intermediate_size, 32);
+  EXPECT_EQ(read.value().head_dim, 16);
+  EXPECT_TRUE(read.value().attention_bias && !read.value().attention_out_bias);
+  more["use_dynamic_ntk"] = false;
+  const auto whole =
+      parse_model_config(small_config("QWenLMHeadModel", more), Json::object(), {}, "f");
+  EXPECT_EQ(whole.value().max_position_embeddings, 64);
+}
+
+TEST(Families, LayersOfOpenElmGrow) {
+  Json config = {{"architectures", {"OpenELMForCausalLM"}},
+                 {"model_dim", 64},
+                 {"num_transformer_layers", 2},
+                 {"num_query_heads", {2, 4}},
+                 {"num_kv_heads", {1, 2}},
+                 {"ffn_multipliers", {0.5, 4.0}},
+                 {"ffn_dim_divisor", 48}};
+  const auto read = parse_model_config(config, Json::object(), {}, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value().num_heads, 4);
+  EXPECT_EQ(read.value().layers.at(0).num_kv_heads, 1);
+  EXPECT_EQ(read.value().layers.at(0).intermediate_size, 48);
+  EXPECT_EQ(read.value().layers.at(1).intermediate_size, 240);
+  for (const char* field : {"num_query_heads", "num_kv_heads", "ffn_multipliers"}) {
+    Json wrong = config;
+    wrong[field] = {1};
+    const Status status = parse_model_config(wrong, Json::object(), {}, "f").status();
+    EXPECT_NE(status.message().find(field), std::string::npos) << status.message();
+  }
+  config["ffn_with_glu"] = false;
+  EXPECT_EQ(parse_model_config(config, Json::object(), {}, "f").status().code(),
+            StatusCode::kUnsupported);
 }
 
 TEST(Families, LayersThatReadImagesLeaveTextsAlone) {

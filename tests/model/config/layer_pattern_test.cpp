@@ -134,5 +134,20 @@ TEST(LayerPattern, LayersThatAttendAreListed) {
   }
 }
 
+TEST(LayerPattern, LoopsAreANumberFromOneToSixteen) {
+  int32_t loops = 3;
+  const Json none = Json::object(), four = {{"num_loops", 4}};
+  EXPECT_TRUE(read_loops(ConfigFields(none, "f"), "num_loops", &loops).ok());
+  EXPECT_EQ(loops, 3);
+  EXPECT_TRUE(read_loops(ConfigFields(four, "f"), "num_loops", &loops).ok());
+  EXPECT_EQ(loops, 4);
+  for (const int wrong : {0, 17}) {
+    const Json json = {{"num_loops", wrong}};
+    const Status status = read_loops(ConfigFields(json, "f"), "num_loops", &loops);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("num_loops"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "model/config/architecture.h"
 #include "model/registry.h"
 
 namespace foretoken {
@@ -30,6 +31,14 @@ TEST(ClassNames, SomeFamiliesAreSavedUnderAnothersName) {
   const nlohmann::json type = "exaone", other = "llama";
   EXPECT_EQ(own_class_name("LlamaForCausalLM", &type), "ExaoneForCausalLM");
   EXPECT_EQ(own_class_name("LlamaForCausalLM", &other), "LlamaForCausalLM");
+}
+
+TEST(ClassNames, OursLoad) {
+  for (const char* name : {"AquilaModel", "BertForMaskedLM", "GritLM", "LLaMAForCausalLM",
+                           "MiniMaxM3VLForConditionalGeneration", "Rnj1ForCausalLM",
+                           "StableLMEpochForCausalLM", "XverseForCausalLM"}) {
+    EXPECT_NE(find_architecture(own_class_name(name, nullptr)), nullptr) << name;
+  }
 }
 
 }  // namespace

@@ -70,6 +70,14 @@ TEST(WholeClass, BodiesOfModelsThatEmbed) {
   EXPECT_EQ(whole({table}, "Qwen2ForSequenceClassification"), tied);
   EXPECT_EQ(whole({table}, "Qwen2ForRewardModel"), tied);
   EXPECT_EQ(whole({table}, "Gemma3TextModel")["architectures"][0], "Gemma3ForCausalLM");
+  for (const auto& [judge, own] :
+       {std::pair("GPT2ForSequenceClassification", "GPT2LMHeadModel"),
+        std::pair("Gemma3TextForSequenceClassification", "Gemma3ForCausalLM"),
+        std::pair("JambaForSequenceClassification", "JambaForCausalLM"),
+        std::pair("InternLM2ForRewardModel", "InternLM2ForCausalLM"),
+        std::pair("Qwen3VLForSequenceClassification", "Qwen3VLForConditionalGeneration")}) {
+    EXPECT_EQ(whole({table}, judge)["architectures"][0], own);
+  }
   for (const char* name : {"ChatGLMModel", "AquilaModel", "BertModel", "Model", ""}) {
     EXPECT_EQ(whole({table}, name)["architectures"][0], name);
   }

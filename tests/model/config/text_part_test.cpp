@@ -65,6 +65,24 @@ TEST(TextPart, IsOfTheFamilyThatItsFieldsName) {
             "Qwen2ForCausalLM");
 }
 
+// DeepSeek's first mixtures go by the name of its second ones.
+TEST(TextPart, WithoutLatentsIsOfTheFirstDeepSeek) {
+  Json text = text_of("deepseek_v2");
+  text.update({{"architectures", {"DeepseekV2ForCausalLM"}},
+               {"use_mla", false},
+               {"kv_lora_rank", nullptr},
+               {"n_routed_experts", 4},
+               {"num_experts_per_tok", 2},
+               {"moe_intermediate_size", 16},
+               {"qk_rope_head_dim", 0},
+               {"v_head_dim", 0},
+               {"topk_method", "greedy"}});
+  const ModelConfig config = parsed(around("DeepseekOCRForCausalLM", {{"language_config", text}}));
+  EXPECT_EQ(config.architecture, "DeepseekForCausalLM");
+  EXPECT_TRUE(config.is_text_part);
+  EXPECT_EQ(config.experts.count, 4);
+}
+
 TEST(TextPart, MayLieBesideTheTowers) {
   EXPECT_EQ(parsed(around("DotsOCRForCausalLM", text_of("dots_ocr"))).architecture,
             "Qwen2ForCausalLM");

@@ -35,6 +35,13 @@ TEST(JudgeHead, OneMatrix) {
   EXPECT_EQ(head.value()->judge(std::vector<float>{3, 4}), std::vector<float>{2});
 }
 
+TEST(JudgeHead, RewardsOfInternLm) {
+  const auto head = head_of(R"({"architectures": ["InternLM2ForRewardModel"]})",
+                            {matrix_of("v_head.weight", {1, 2}, {1, -2})});
+  ASSERT_TRUE(head.ok() && head.value());
+  EXPECT_EQ(head.value()->judge(std::vector<float>{3, 1}), std::vector<float>{1});
+}
+
 TEST(JudgeHead, TwoMatricesWithTanhBetween) {
   const auto head = head_of(R"({"architectures": ["XLMRobertaForSequenceClassification"]})",
                             {matrix_of("classifier.dense.weight", {2, 2}, {1, 0, 0, 1}),

@@ -58,7 +58,21 @@ LayerSpec falcon_layer(const ModelConfig& config, const LayerConfig& layer) {
 }
 
 // Models before the 40B have one key head, or one for each query head, whatever num_kv_heads says.
-Status translate_falcon(const ConfigFields& fields, Json* json) {
+// Files of the first exports (RWForCausalLM) have names of BLOOM's, and say the key heads of the
+// newer blocks alone.
+Status take_refined_web_names(const ConfigFields& fields, Json* json) {
+  constexpr RenamedField kNames[] = {{"n_layer", "num_hidden_layers"},
+                                     {"n_head", "num_attention_heads"},
+                                     {"n_head_kv", "num_kv_heads"}};
+  take_renamed(fields, kNames, json);
+  if (fields.find("n_head_kv") != nullptr) (*json)["new_decoder_architecture"] = true;
+  return {};
+}
+
+Status translate_falcon(const ConfigFields& read, Json* json) {
+  FT_RETURN_IF_ERROR(take_refined_web_names(read, json));
+  const Json named = *json;
+  const ConfigFields fields(named, read.where());
   bool is_new = false, one_key = true;
   FT_RETURN_IF_ERROR(fields.read_flag("new_decoder_architecture", &is_new));
   FT_RETURN_IF_ERROR(fields.read_flag("multi_query", &one_key));

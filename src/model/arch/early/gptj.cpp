@@ -19,6 +19,17 @@ LayerSpec gptj_layer(const ModelConfig& config, const LayerConfig& layer) {
   return spec;
 }
 
+// The checkpoint has the pieces of four ranks behind one another.
+constexpr int32_t kCodeGenPieces = 4;
+
+LayerSpec codegen_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec spec = gptj_layer(config, layer);
+  auto& attention = std::get<GqaSpec>(spec.mixer);
+  attention.fused = true;
+  attention.fused_pieces = kCodeGenPieces;
+  return spec;
+}
+
 Status translate_gptj(const ConfigFields& fields, nlohmann::json* json) {
   FT_RETURN_IF_ERROR(take_gpt2_names(fields, json));
   int32_t hidden = 0, heads = 0, turning = 0;
@@ -29,6 +40,13 @@ Status translate_gptj(const ConfigFields& fields, nlohmann::json* json) {
   (*json)["partial_rotary_factor"] = std::min(1.0, (turning + 0.25) * heads / hidden);
   (*json)["mlp_bias"] = true;
   return {};
+}
+
+Status translate_codegen(const ConfigFields& fields, nlohmann::json* json) {
+  FT_RETURN_IF_ERROR(translate_gptj(fields, json));
+  int32_t heads = 0;
+  FT_RETURN_IF_ERROR(fields.need_count("n_head", &heads));
+  return heads % kCodeGenPieces == 0 ? Status() : fields.wrong("n_head", "a multiple of 4");
 }
 
 Status read_gptj(const ConfigFields&, ModelConfig* config) {
@@ -53,6 +71,23 @@ constinit const Architecture kGptJArchitecture = {
                 .layer = gptj_layer,
                 .norms = {.kind = NormKind::kLayer, .bias = true}},
     .translate = translate_gptj,
+    .read = read_gptj,
+};
+
+// Nijkamp et al. 2022: the same with one matrix for queries, values and keys.
+constinit const Architecture kCodeGenArchitecture = {
+    .name = "CodeGenForCausalLM",
+    .description = "CodeGen 1 and 2",
+    .defaults = R"({"vocab_size": 50400, "n_embd": 4096, "n_layer": 28, "n_head": 16,
+                    "n_positions": 2048, "rotary_dim": 64, "activation_function": "gelu_new",
+                    "layer_norm_epsilon": 1e-5})",
+    .decoder = {.places = {{{"transformer.", "lm_head.weight"}, {nullptr, nullptr}}},
+                .embedding = "wte",
+                .layers = "h.",
+                .last_norm = "ln_f",
+                .layer = codegen_layer,
+                .norms = {.kind = NormKind::kLayer, .bias = true}},
+    .translate = translate_codegen,
     .read = read_gptj,
 };
 

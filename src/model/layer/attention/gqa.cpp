@@ -30,6 +30,22 @@ std::vector<TensorPart> grouped_parts(const std::string& name, const GqaSpec& wh
   return parts;
 }
 
+// The same of a tensor in pieces, each of which has queries, values and keys of some heads.
+std::vector<TensorPart> parts_in_pieces(const std::string& name, const GqaSpec& whole,
+                                        const ShardRange& heads) {
+  const int64_t dim = whole.head_dim, all = whole.qkv_size();
+  const int64_t each = whole.num_heads / whole.fused_pieces;
+  const PairedHeads paired{whole.head_dim, whole.paired};
+  std::vector<TensorPart> parts;
+  for (const int64_t kind : {0, 2, 1}) {  // behind queries the file has values
+    for (int64_t head = heads.begin; head < heads.begin + heads.count; ++head) {
+      const int64_t row = (head / each * 3 + kind) * each + head % each;
+      parts.push_back({name, all, row * dim, dim, kind == 1 ? PairedHeads{} : paired});
+    }
+  }
+  return parts;
+}
+
 // Of each head's rows in a tensor that has two of `dim` rows side by side, the first or the second.
 void add_each_second(const std::string& name, int64_t dim, int64_t all, const ShardRange& heads,
                      bool second, std::vector<TensorPart>* parts) {
@@ -119,6 +135,7 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   }
   const std::string name = base + whole.qkv;
   if (whole.fused_by_group) return grouped_parts(name, whole, heads, kv_heads);
+  if (whole.fused_pieces > 0) return parts_in_pieces(name, whole, heads);
   const int64_t all = whole.qkv_size();
   if (!sharding.is_cut() && whole.paired == 0) return {{name, all}};
   return {{name, all, first, rows, paired},

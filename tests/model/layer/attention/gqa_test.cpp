@@ -215,6 +215,43 @@ TEST_F(GqaTest, GroupsOfAFusedTensorAreTheSame) {
   expect_near(sum, {whole.begin(), whole.end()});
 }
 
+// Two pieces of a head each, with queries, values and keys; whole and in ranks.
+TEST_F(GqaTest, PiecesOfAFusedTensorAreTheSame) {
+  GqaSpec spec = kSpec;
+  spec.num_kv_heads = spec.num_heads;
+  for (const char* name : {"k_proj", "v_proj"}) {
+    tensors_.erase(std::string("self_attn.") + name + ".weight");
+    add(std::string("self_attn.") + name + ".weight", {spec.q_size(), 8});
+  }
+  std::vector<double> x;
+  const float* rows = random_rows(2, 8, &x);
+  float* want = allocate<float>(16);
+  run(load(spec), rows, {want});
+  std::vector<float> all;
+  const auto half = static_cast<ptrdiff_t>(spec.q_size() * 8 / 2);
+  for (const ptrdiff_t piece : {0, 1}) {
+    for (const char* name : {"q_proj", "v_proj", "k_proj"}) {
+      const auto& values = tensors_[std::string("self_attn.") + name + ".weight"].values;
+      const auto begin = values.begin() + piece * half;
+      all.insert(all.end(), begin, begin + half);
+    }
+  }
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    tensors_.erase(std::string("self_attn.") + name + ".weight");
+  }
+  add("self_attn.qkv_proj.weight", {3 * spec.q_size(), 8}).values = all;
+  spec.fused = true;
+  spec.fused_pieces = 2;
+  float* y = allocate<float>(16);
+  run(load(spec), rows, {y});
+  EXPECT_EQ(unused_, "");
+  EXPECT_EQ(read(y, 16), read(want, 16));
+  float* sum = to_device(std::vector<float>(16, 0.0f));
+  for (const int32_t rank : {0, 1}) run(load(spec, {rank, 2}), rows, {sum, true});
+  const auto whole = read(want, 16);
+  expect_near(sum, {whole.begin(), whole.end()});
+}
+
 // The rows of a norm over all heads of a row, and of those with weights of their own.
 TEST_F(GqaTest, NormsOfQueriesAndKeys) {
   std::vector<double> x;

@@ -1,0 +1,60 @@
+"""The part of families.py whose checkpoints have fields and names of their own, as those of early
+models do; what computes them is a class of transformers under other names.
+"""
+
+NOT_OPENELM = ["hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+               "intermediate_size", "max_position_embeddings", "rope_theta", "hidden_act",
+               "rms_norm_eps"]
+
+
+def models(family, not_gpt2):
+    """As MODELS of families.py, by its functions."""
+    return {
+        "qwen": family("QWenLMHeadModel", "qwen", without=["rms_norm_eps", "rope_theta"],
+                       num_key_value_heads=4, intermediate_size=96, kv_channels=8, seq_length=512,
+                       max_position_embeddings=2048, layer_norm_epsilon=1e-5, no_bias=True,
+                       rotary_emb_base=10000, rotary_pct=1.0, use_dynamic_ntk=True,
+                       use_logn_attn=True),
+        "codegen": family("CodeGenForCausalLM", "codegen", without=not_gpt2, n_embd=32, n_layer=2,
+                          n_head=4, n_positions=512, n_ctx=512, n_inner=48, rotary_dim=4,
+                          activation_function="gelu_new", layer_norm_epsilon=1e-5),
+        "openelm": family("OpenELMForCausalLM", "openelm", without=NOT_OPENELM, model_dim=32,
+                          num_transformer_layers=2, num_query_heads=[2, 4], num_kv_heads=[1, 2],
+                          head_dim=16, ffn_multipliers=[1.0, 1.5], ffn_dim_divisor=16,
+                          ffn_with_glu=True, max_context_length=512, rope_freq_constant=10000,
+                          activation_fn_name="swish", normalize_qk_projections=True,
+                          normalization_layer_name="rms_norm", share_input_output_layers=True,
+                          tie_word_embeddings=True),
+        "kormo": family("KORMoForCausalLM", "kormo", head_dim=8, attention_bias=False),
+        "ouro": family("OuroForCausalLM", "ouro", total_ut_steps=2, early_exit_threshold=1.0),
+    }
+
+
+REFERENCES = {
+    "qwen": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "intermediate_size": 48,
+             "rms_norm_eps": 1e-5, "rope_theta": 10000.0},
+    "openelm": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 32,
+                "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+                "intermediate_size": 48, "max_position_embeddings": 512, "rope_theta": 10000.0,
+                "hidden_act": "silu", "rms_norm_eps": 1e-6, "attention_bias": False},
+    "kormo": {"architectures": ["LlamaForCausalLM"], "model_type": "llama"},
+    "ouro": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_loops": 2},
+}
+
+# As of checkpoint_names.py.
+REPLACED = {
+    "qwen": [("model.embed_tokens", "transformer.wte"), ("model.norm.", "transformer.ln_f."),
+             ("model.layers.", "transformer.h."), ("self_attn.", "attn."), ("o_proj", "c_proj"),
+             ("gate_proj", "w2"), ("up_proj", "w1"), ("down_proj", "c_proj"),
+             ("input_layernorm", "ln_1"), ("post_attention_layernorm", "ln_2")],
+    "openelm": [("model.embed_tokens", "transformer.token_embeddings"),
+                ("model.", "transformer."), ("self_attn.", "attn."), ("mlp.", "ffn."),
+                ("o_proj", "out_proj"), ("down_proj", "proj_2"), ("input_layernorm", "attn_norm"),
+                ("post_attention_layernorm", "ffn_norm")],
+    "kormo": [("input_layernorm", "pre_attention_layernorm"),
+              ("post_attention_layernorm", "pre_mlp_layernorm")],
+    "ouro": [("self_attn.o_proj.0.", "self_attn.o_proj."),
+             ("self_attn.o_proj.1.", "input_layernorm_2."),
+             ("mlp.down_proj.0.", "mlp.down_proj."),
+             ("mlp.down_proj.1.", "post_attention_layernorm_2.")],
+}
