@@ -117,6 +117,22 @@ constexpr GgufName kChatGlmTensors[] = {
     {"attn_output", "self_attention.dense"}, {"ffn_up", "mlp.dense_h_to_4h"},
     {"ffn_down", "mlp.dense_4h_to_h"}};
 
+constexpr GgufName kQwenModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"output_norm.weight", "transformer.ln_f.weight"}};
+constexpr GgufName kQwenTensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
+                                     {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
+                                     {"ffn_gate", "mlp.w2"},         {"ffn_up", "mlp.w1"},
+                                     {"ffn_down", "mlp.c_proj"}};
+
+constexpr GgufName kOpenElmModel[] = {{"token_embd.weight", "transformer.token_embeddings.weight"},
+                                      {"output_norm.weight", "transformer.norm.weight"}};
+constexpr GgufName kOpenElmTensors[] = {
+    {"attn_qkv", "attn.qkv_proj"},  {"attn_output", "attn.out_proj"},
+    {"attn_q_norm", "attn.q_norm"}, {"attn_k_norm", "attn.k_norm"},
+    {"attn_norm", "attn_norm"},     {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "ffn.gate_proj"},  {"ffn_up", "ffn.up_proj"},
+    {"ffn_down", "ffn.proj_2"}};
+
 constexpr std::string_view kPlainFields = R"({"plain_matrices": true})";
 constexpr std::string_view kNeoxFields = R"({"plain_matrices": true, "hidden_act": "gelu"})";
 
@@ -172,6 +188,34 @@ Status read_phi2_file(const GgufFile& file, Json& config) {
 }
 Status read_chatglm_file(const GgufFile& file, Json& config) {
   config["plain_matrices"] = !file.tensors().contains("blk.0.attn_qkv.weight");
+  return {};
+}
+
+// Numbers of layers are a list of one for each layer here, whether they differ or not.
+Json list_of(const Json& value, size_t num_layers) {
+  return value.is_array() ? value : Json(std::vector<Json>(num_layers, value));
+}
+
+// Heads and widths of each layer; widths are said as they are.
+Status read_openelm_file(const GgufFile& file, Json& config) {
+  const auto num_layers = config["num_hidden_layers"].get<size_t>();
+  const double hidden = config["hidden_size"].get<double>();
+  const auto heads = file.integers("openelm.attention.head_count");
+  FT_ASSIGN_OR_RETURN(const auto theta, file.number("openelm.rope.freq_base"));
+  if (theta) config["rope_freq_constant"] = *theta;
+  config["num_transformer_layers"] = num_layers;
+  config["model_dim"] = config["hidden_size"];
+  config["max_context_length"] = config["max_position_embeddings"];
+  const bool differ = heads.ok() && !heads.value().empty();
+  config["num_query_heads"] =
+      differ ? Json(heads.value()) : list_of(config["num_attention_heads"], num_layers);
+  config["num_kv_heads"] = list_of(config["num_key_value_heads"], num_layers);
+  Json multipliers = Json::array();
+  for (const Json& width : list_of(config["intermediate_size"], num_layers)) {
+    multipliers.push_back(width.get<double>() / hidden);
+  }
+  config["ffn_multipliers"] = std::move(multipliers);
+  config["ffn_dim_divisor"] = 1;
   return {};
 }
 
@@ -238,6 +282,20 @@ constexpr GgufArchitecture kEarlyArchitectures[] = {
      .keys = kGpt2Keys,
      .fields = kPlainFields,
      .complete = complete_starcoder},
+    {.name = "qwen",
+     .hf_class = "QWenLMHeadModel",
+     .model_type = "qwen",
+     .tensors = kQwenTensors,
+     .model_tensors = kQwenModel,
+     .layers = "transformer.h."},
+    {.name = "openelm",
+     .hf_class = "OpenELMForCausalLM",
+     .model_type = "openelm",
+     .tensors = kOpenElmTensors,
+     .model_tensors = kOpenElmModel,
+     .layers = "transformer.layers.",
+     .fields = kPlainFields,
+     .read = read_openelm_file},
     {.name = "exaone",
      .hf_class = "ExaoneForCausalLM",
      .model_type = "exaone",

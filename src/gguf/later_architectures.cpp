@@ -57,6 +57,54 @@ Status read_glimmer_file(const GgufFile& file, Json& config) {
   return {};
 }
 
+// Text parts of models that read images, whose positions are those of texts.
+constexpr GgufName kHunyuanVlTensors[] = {{"attn_q_norm", "self_attn.query_layernorm"},
+                                          {"attn_k_norm", "self_attn.key_layernorm"}};
+
+// The base of angles is scaled by a factor of its own.
+Status read_hunyuan_vl_file(const GgufFile& file, Json& config) {
+  FT_ASSIGN_OR_RETURN(const auto alpha, file.number("hunyuan_vl.rope.scaling.alpha"));
+  if (!alpha || *alpha <= 0) return {};
+  config["rope_scaling"] = {{"rope_type", "dynamic"}, {"alpha", *alpha}, {"factor", 1.0}};
+  return {};
+}
+
+constexpr GgufName kGraniteSwaTensors[] = {
+    {"attn_sinks.weight", "self_attn.sinks"},
+    {"ffn_gate_inp", "block_sparse_moe.router"},
+    {"ffn_gate_up_exps.weight", "block_sparse_moe.experts.gate_up_proj"},
+    {"ffn_down_exps.weight", "block_sparse_moe.experts.down_proj"},
+    {"ffn_up_shexp", "shared_mlp.input_linear"},
+    {"ffn_down_shexp", "shared_mlp.output_linear"}};
+constexpr GgufKey kGraniteSwaKeys[] = {
+    {"attention.scale", "attention_multiplier"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_shared_feed_forward_length", "shared_intermediate_size"}};
+
+// Layers of experts have a class of their own; a file may list the layers that turn.
+Status read_granite_swa_file(const GgufFile& file, Json& config) {
+  if (config.contains("num_local_experts")) {
+    config["architectures"] = Json::array({"GraniteMoeSWAForCausalLM"});
+    config["model_type"] = "granitemoe_swa";
+  }
+  const GgufValue* turning = file.find("granite_swa.attention.rope_pattern");
+  if (turning == nullptr) return {};
+  const auto* flags = std::get_if<std::vector<bool>>(turning);
+  if (flags == nullptr) {
+    return file.error(
+        "'granite_swa.attention.rope_pattern' must be a list of true and false; "
+        "convert the model again");
+  }
+  Json layers = Json::array();
+  for (const bool turns : *flags) layers.push_back(turns ? 1 : 0);
+  config["no_rope_layers"] = std::move(layers);
+  return {};
+}
+
 constexpr GgufArchitecture kLaterArchitectures[] = {
     {.name = "muse-glimmer",
      .hf_class = "MuseGlimmerForCausalLM",
@@ -76,6 +124,19 @@ constexpr GgufArchitecture kLaterArchitectures[] = {
      .hf_class = "LlamaForCausalLM",
      .model_type = "llama",
      .interleaves_heads = true},
+    {.name = "paddleocr", .hf_class = "LlamaForCausalLM", .model_type = "llama"},
+    {.name = "hunyuan_vl",
+     .hf_class = "HunYuanDenseV1ForCausalLM",
+     .model_type = "hunyuan_v1_dense",
+     .tensors = kHunyuanVlTensors,
+     .read = read_hunyuan_vl_file},
+    {.name = "granite_swa",
+     .hf_class = "GraniteSWAForCausalLM",
+     .model_type = "granite_swa",
+     .interleaves_heads = true,
+     .tensors = kGraniteSwaTensors,
+     .keys = kGraniteSwaKeys,
+     .read = read_granite_swa_file},
 };
 
 // Why files are not read.
@@ -112,42 +173,45 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"arctic", kNoFamily},
     {"arwkv7", kRwkv},
     {"axk2", kFolderLoads},
-    {"bailingmoe", kFolderLoads},
+    {"bailingmoe3", kNoFamily},
     {"bert", kEncoder},
     {"chameleon", kSeeing},
     {"codeshell", kNoFamily},
     {"cogvlm", kSeeing},
-    {"deepseek", kNoFamily},
-    {"deepseek2-ocr", kSeeing},
     {"deepseek41", kNoFamily},
     {"dflash", kDrafter},
+    {"dots3note", kNoFamily},
     {"dream", kDiffusion},
     {"eagle3", kDrafter},
     {"eurobert", kEncoder},
     {"gemma-embedding", kEncoder},
     {"gemma4-assistant", kDrafter},
+    {"glm5-next", kNoFamily},
     {"glm5next", kNoFamily},
     {"gptj", kFolderLoads},
+    {"graniteswitch", kNoFamily},
     {"grok", kNoFamily},
     {"grovemoe", kNoFamily},
-    {"hunyuan_vl", kSeeing},
+    {"hrm_text", kNoFamily},
+    {"hy_v4", kNoFamily},
     {"jais", kNoFamily},
     {"jina-bert-v2", kEncoder},
     {"jina-bert-v3", kEncoder},
     {"llada", kDiffusion},
     {"llada-moe", kDiffusion},
     {"llama-embed", kEncoder},
+    {"maple", kNoFamily},
+    {"minimax-01", kFolderLoads},
     {"modern-bert", kEncoder},
     {"neo-bert", kEncoder},
     {"nomic-bert", kEncoder},
     {"nomic-bert-moe", kEncoder},
-    {"openelm", kNoFamily},
-    {"paddleocr", kSeeing},
     {"plamo", kNoFamily},
     {"plamo2", kNoFamily},
     {"plamo3", kNoFamily},
     {"plm", kNoFamily},
-    {"qwen", kNoFamily},
+    {"pockettts", kSound},
+    {"qwen3tts", kSound},
     {"qwen4exp", kNoFamily},
     {"refact", kNoFamily},
     {"rnd1", kDiffusion},

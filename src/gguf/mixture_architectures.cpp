@@ -54,6 +54,18 @@ constexpr GgufName kBailing2Tensors[] = {{"attn_qkv", "attention.query_key_value
                                          {"nextn.shared_head_norm", "final_layernorm"}};
 constexpr GgufName kBailing2Model[] = {{"token_embd.weight", "model.word_embeddings.weight"}};
 
+constexpr GgufName kBailingTensors[] = {{"attn_q", "attention.q_proj"},
+                                        {"attn_k", "attention.k_proj"},
+                                        {"attn_v", "attention.v_proj"},
+                                        {"attn_output", "attention.dense"},
+                                        {"ffn_gate_inp", "mlp.gate"},
+                                        {"ffn_gate_exps", "mlp.experts.gate_proj"},
+                                        {"ffn_up_exps", "mlp.experts.up_proj"},
+                                        {"ffn_down_exps", "mlp.experts.down_proj"},
+                                        {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                                        {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                                        {"ffn_down_shexp", "mlp.shared_experts.down_proj"}};
+
 constexpr GgufName kExaoneMoeTensors[] = {{"ffn_gate_inp", "mlp.gate"},
                                           {"exp_probs_b.bias", "mlp.e_score_correction_bias"},
                                           {"ffn_gate_exps", "mlp.experts.gate_proj"},
@@ -294,6 +306,14 @@ Status read_cohere2_moe_file(const GgufFile& file, Json& config) {
   return {};
 }
 
+// Unlimited OCR, whose rows see a window behind the prompt.
+Status read_deepseek_ocr_file(const GgufFile& file, Json& config) {
+  if (!config.contains("sliding_window")) return {};
+  return unsupported(file.path() +
+                     ": rows that see a window behind the whole prompt are not built; use a model "
+                     "like DeepSeek OCR");
+}
+
 constexpr GgufArchitecture kMixtureArchitectures[] = {
     {.name = "glm4moe",
      .hf_class = "Glm4MoeForCausalLM",
@@ -308,6 +328,29 @@ constexpr GgufArchitecture kMixtureArchitectures[] = {
      .tensors = kDots1Tensors,
      .keys = kGroupedExpertKeys,
      .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
+    {.name = "deepseek",
+     .hf_class = "DeepseekForCausalLM",
+     .model_type = "deepseek",
+     .interleaves_heads = true,
+     .tensors = kDots1Tensors,
+     .keys = kGroupedExpertKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false})"},
+    // The same as folders have it; files say of how much of a head turns that it is nothing.
+    {.name = "deepseek2-ocr",
+     .hf_class = "DeepseekForCausalLM",
+     .model_type = "deepseek",
+     .tensors = kDots1Tensors,
+     .keys = kGroupedExpertKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false, "qk_rope_head_dim": 0})",
+     .read = read_deepseek_ocr_file},
+    {.name = "bailingmoe",
+     .hf_class = "BailingMoeForCausalLM",
+     .model_type = "bailing_moe",
+     .interleaves_heads = true,
+     .tensors = kBailingTensors,
+     .model_tensors = kBailing2Model,
+     .keys = kGroupedExpertKeys,
+     .fields = R"({"first_k_dense_replace": 0, "norm_topk_prob": false, "plain_matrices": true})"},
     {.name = "bailingmoe2",
      .hf_class = "BailingMoeV2ForCausalLM",
      .model_type = "bailing_moe",

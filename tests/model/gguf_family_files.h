@@ -181,10 +181,10 @@ inline void multiply_falcon_h1(const ModelConfig& config, Matrices* all) {
 }
 
 // Gates and ups of one tensor, of one expert or of all, become two.
-inline void split_gates(const ModelConfig& config, Matrices* all) {
+inline void split_gates(const ModelConfig& config, const char* fused, Matrices* all) {
   Matrices apart;
   for (auto& [name, matrix] : *all) {
-    const size_t at = name.find("input_linear.weight");
+    const size_t at = name.find(fused);
     if (at == std::string::npos) {
       apart[name] = std::move(matrix);
       continue;
@@ -302,9 +302,9 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
     const bool turned =
         family == "gpt2" && matrix.shape.size() == 2 &&
         (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
-    const bool grouped =
-        own.find("wqkv") != std::string::npos || (family != "chatglm" && family != "bailingmoe2" &&
-                                                  own.find("query_key_value") != std::string::npos);
+    const bool grouped = own.find("wqkv") != std::string::npos ||
+                         (family != "chatglm" && !family.starts_with("bailingmoe") &&
+                          own.find("query_key_value") != std::string::npos);
     renamed[own] = turned ? transposed(matrix) : grouped ? by_kind(matrix, config) : matrix;
   }
   *all = std::move(renamed);
@@ -314,9 +314,10 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   // Of vision, which lies in a file of its own.
   std::erase_if(*all, [](const auto& entry) { return entry.first.starts_with("vi"); });
   if (family == "granitehybrid") {
-    split_gates(config, all);
+    split_gates(config, "input_linear.weight", all);
     end_in_weight("block_sparse_moe.output_linear.weight", all);
   }
+  if (family == "openelm") split_gates(config, "proj_1.weight", all);
   if (family == "muse-glimmer") add_glimmer_norms(config, all);
   if (family.starts_with("qwen3")) {
     put_linear_in_order(family, config, all);
@@ -329,6 +330,9 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   stack_each_expert(config, all);
   if (family == "deepseek4") put_module_in_order(config, all);
   if (family == "internlm2") take_apart("attention.wqkv.weight", "attention.", config, all);
+  if (family == "bailingmoe") {
+    take_apart("attention.query_key_value.weight", "attention.", config, all);
+  }
   if (family == "baichuan") take_apart("self_attn.W_pack.weight", "self_attn.", config, all);
   if (family == "apertus") {
     std::erase_if(

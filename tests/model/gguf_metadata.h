@@ -76,7 +76,8 @@ inline void add_module_keys(const ModelConfig& config, std::map<std::string, Wri
 inline void add_layer_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   std::vector<int64_t> heads, kv_heads, inner;
   for (const LayerConfig& layer : config.layers) {
-    heads.push_back(layer.attention ? config.num_heads : 0);
+    const int32_t own_heads = layer.num_heads > 0 ? layer.num_heads : config.num_heads;
+    heads.push_back(layer.attention ? own_heads : 0);
     kv_heads.push_back(layer.attention ? layer.num_kv_heads : 0);
     inner.push_back(layer.feed_forward ? layer.intermediate_size : 0);
   }
@@ -295,6 +296,22 @@ inline void add_later_keys(const std::string& family, const ModelConfig& config,
   (*all)["logit_scale"] = f32(config.logits_scale);
 }
 
+// Of Granite with windows, and which layers turn.
+inline void add_granite_swa_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  std::vector<bool> windowed, turning;
+  for (const LayerConfig& layer : config.layers) {
+    windowed.push_back(layer.window > 0);
+    turning.push_back(layer.rope);
+  }
+  (*all)["attention.sliding_window"] = u32(24);
+  (*all)["attention.sliding_window_pattern"] = flags(windowed);
+  (*all)["attention.rope_pattern"] = flags(turning);
+  (*all)["attention.scale"] = f32(config.attention_scale);
+  (*all)["embedding_scale"] = f32(config.embedding_scale);
+  (*all)["residual_scale"] = f32(config.residual_scale);
+  (*all)["logit_scale"] = f32(1 / config.logits_scale);
+}
+
 // Layers of Kimi's delta attention have no heads of keys.
 inline void add_kimi_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
   const LatentConfig& latent = config.latent;
@@ -329,7 +346,9 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
                            family == "step35" || family == "qwen35";
   if (has_modules || config.latent.index.exists()) add_module_keys(config, all);
   if (family == "nanbeige") (*all)["num_loops"] = u32(config.num_loops);
-  if (family == "deci") add_layer_keys(config, all);
+  if (family == "deci" || family == "openelm") add_layer_keys(config, all);
+  if (family == "qwen") (*all)["feed_forward_length"] = u32(2 * config.intermediate_size);
+  if (family == "granite_swa") add_granite_swa_keys(config, all);
   if (family == "ernie4_5-moe") (*all)["interleave_moe_layer_step"] = u32(2);
   if (family == "command-r") (*all)["logit_scale"] = f32(config.logits_scale);
   if (family == "olmo" || family == "dbrx") (*all)["attention.clamp_kqv"] = f32(config.qkv_clip);
@@ -378,7 +397,7 @@ inline std::map<std::string, Write> metadata(const std::string& family, const Mo
       {"attention.head_count", u32(config.num_heads)},
       {"attention.head_count_kv", u32(config.num_kv_heads)},
       {family == "gemma3n" ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-       f32(1e-5)}};
+       f32(family == "openelm" ? 1e-6 : 1e-5)}};
   if (family == "gptneox") {
     all["rope.dimension_count"] = u32(config.rope.full.rotary_dim);
     all["use_parallel_residual"] = flag(config.parallel_blocks);

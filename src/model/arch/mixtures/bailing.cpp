@@ -9,7 +9,7 @@ using Json = nlohmann::json;
 
 LayerSpec bailing_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
-  attention.fused = true;
+  attention.fused = !config.plain_matrices;
   attention.base = "attention.";
   attention.qkv = "query_key_value";
   attention.o = "dense";
