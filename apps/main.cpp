@@ -22,6 +22,7 @@
 #include "apps/options/commands.h"
 #include "apps/options/dotted_flags.h"
 #include "apps/options/rank_process.h"
+#include "apps/terminal/process_limits.h"
 #include "apps/terminal/report.h"
 #include "base/thread_limit.h"
 
@@ -112,6 +113,10 @@ int run_main(int argc, char** argv) {
     return app.exit(wish);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
+  }
+  if (const std::string fault = limit_fault(process_limits()); !fault.empty()) {
+    report_error(fault);
+    return kExitError;
   }
   if (const std::optional<int> code = run_as_other_rank()) return *code;
   const int code = run();

@@ -69,6 +69,12 @@ Status EngineImpl::make_kv_offload(const ResolvedConfig& config) {
     FT_LOG(warn, "--kv-offloading-backend {} has no effect: the engine itself keeps the blocks",
            config.kv_offloading_backend);
   }
+  if (config.kv_offloading_size > 0 && config.kv_offloading_tokens > 0 && ranks_.is_first()) {
+    FT_LOG(warn,
+           "--kv-offloading-tokens {} says how much host memory keeps; --kv-offloading-size {} "
+           "beside it has no effect, leave one of the two out",
+           config.kv_offloading_tokens, config.kv_offloading_size);
+  }
   // What the loaded model has decided.
   Combination decided = config.parts;
   decided.prefix_caching = config.enable_prefix_caching;

@@ -220,6 +220,14 @@ class Hosts(unittest.TestCase):
                                preexec_fn=limited(resource.RLIMIT_STACK, 1 << 20))
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_limits_that_end_every_run_are_named(self):
+        for what, most, words in ((resource.RLIMIT_STACK, 64 << 10, "ulimit -s 64"),
+                                  (resource.RLIMIT_AS, 200 << 20, "ulimit -v 204800")):
+            result = self.run_bare("generate", "Once", "--model", door.BUNDLED, "--max-tokens", "2",
+                                   preexec_fn=limited(what, most))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(words, result.stderr)
+
     def test_files_that_may_not_grow(self):
         with tempfile.TemporaryDirectory() as folder:
             result = self.run_bare("convert", "--model", door.BUNDLED, "--type", "q8_0", "-o",

@@ -19,29 +19,56 @@ std::optional<int32_t> begin_of_adapter(const EngineAdapter& adapter,
   return static_cast<int32_t>(last.begin() - ids.begin());
 }
 
-AdapterRegistry::Adapters::const_iterator AdapterRegistry::place_of(const std::string& name) const {
-  return std::ranges::find_if(adapters_,
-                              [&](const auto& adapter) { return adapter->info.name == name; });
+AdapterRegistry::Entries::iterator AdapterRegistry::place_of(const std::string& name) {
+  return std::ranges::find_if(entries_,
+                              [&](const Entry& entry) { return entry.info.name == name; });
 }
 
 Status AdapterRegistry::check_name(const std::string& name, bool replace) const {
-  const bool known = place_of(name) != adapters_.end();
-  if (known && !replace) {
-    return invalid_argument("the adapter '" + name +
-                            "' has already been loaded; unload it, or set load_inplace to true");
-  }
-  const auto most = static_cast<size_t>(options_.max_adapters);
-  if (known || most == 0 || adapters_.size() < most) return {};
-  return resource_exhausted(std::to_string(adapters_.size()) +
-                            " adapters are loaded, as many as --max-cpu-loras allows; unload one, "
-                            "or raise it");
+  const bool known =
+      std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.info.name == name; });
+  if (!known || replace) return {};
+  return invalid_argument("the adapter '" + name +
+                          "' has already been loaded; unload it, or set load_inplace to true");
 }
 
-Status AdapterRegistry::load(const LoraModule& module, bool replace) {
-  {
-    const std::lock_guard lock(mutex_);
-    FT_RETURN_IF_ERROR(check_name(module.name, replace));
+// Before one more is kept. Of those that no request has, one that no place of the device holds
+// either goes first.
+Status AdapterRegistry::make_room() {
+  const auto is_loaded = [](const Entry& entry) { return entry.adapter != nullptr; };
+  const int64_t num_loaded = std::ranges::count_if(entries_, is_loaded);
+  if (options_.max_adapters == 0 || num_loaded < options_.max_adapters) return {};
+  Entry* oldest = nullptr;
+  const auto order = [](const Entry& entry) {
+    return std::pair(entry.adapter->num_places.load() > 0, entry.last_use);
+  };
+  for (Entry& entry : entries_) {
+    if (!is_loaded(entry)) continue;
+    const bool is_used = entry.adapter.use_count() - 1 > entry.adapter->num_places.load();
+    if (!is_used && (oldest == nullptr || order(entry) < order(*oldest))) oldest = &entry;
   }
+  if (oldest == nullptr) {
+    return resource_exhausted("requests use " + std::to_string(num_loaded) +
+                              " adapters, as many as --max-cpu-loras allows; try again when one "
+                              "has ended, or raise it");
+  }
+  FT_LOG(info, "the adapter '{}' leaves memory until a request names it (--max-cpu-loras {})",
+         oldest->info.name, options_.max_adapters);
+  oldest->adapter = nullptr;
+  return {};
+}
+
+Status AdapterRegistry::keep(Entry* entry, std::shared_ptr<EngineAdapter> adapter) {
+  if (num_loads_ == INT_MAX)
+    return resource_exhausted("too many adapters were loaded; start again");
+  adapter->number = ++num_loads_;
+  entry->info = adapter->info;
+  entry->adapter = std::move(adapter);
+  entry->last_use = ++num_uses_;
+  return {};
+}
+
+Result<std::shared_ptr<EngineAdapter>> AdapterRegistry::read(const LoraModule& module) const {
   FT_ASSIGN_OR_RETURN(LoraAdapter adapter,
                       read_peft_adapter(module.path, pool_.dtype(), options_.max_rank));
   if (options_.model) {
@@ -56,33 +83,41 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
   made->invocation = adapter.invocation;
   Result<std::unique_ptr<LoraImage>> image = pool_.make_image(adapter);
   if (!image.ok()) {
-    return {image.status().code(), module.path + ": " + image.status().message()};
+    return Status(image.status().code(), module.path + ": " + image.status().message());
   }
   made->image = std::move(image).value();
   if (options_.for_ranks) made->packed = pack_adapter(adapter);
-  const std::lock_guard lock(mutex_);
-  // Another load may have been quicker.
-  FT_RETURN_IF_ERROR(check_name(module.name, replace));
-  if (num_loads_ == INT_MAX)
-    return resource_exhausted("too many adapters were loaded; start again");
-  made->number = ++num_loads_;
-  const auto known = place_of(module.name);
-  if (known == adapters_.end()) {
-    adapters_.push_back(std::move(made));
-  } else {
-    adapters_[static_cast<size_t>(known - adapters_.begin())] = std::move(made);
-  }
   FT_LOG(info, "loaded the adapter '{}' from {}: {} linear layers, rank {}, {} matrices of its own",
          module.name, module.path, adapter.linears.size(), adapter.max_rank(),
          adapter.wholes.size());
+  return made;
+}
+
+Status AdapterRegistry::load(const LoraModule& module, bool replace) {
+  {
+    const std::lock_guard lock(mutex_);
+    FT_RETURN_IF_ERROR(check_name(module.name, replace));
+  }
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<EngineAdapter> made, read(module));
+  const std::lock_guard lock(mutex_);
+  // Another load may have been quicker.
+  FT_RETURN_IF_ERROR(check_name(module.name, replace));
+  auto known = place_of(module.name);
+  if (known == entries_.end() || known->adapter == nullptr) {
+    FT_RETURN_IF_ERROR(make_room());
+  }
+  if (known != entries_.end()) return keep(&*known, std::move(made));
+  Entry entry;
+  FT_RETURN_IF_ERROR(keep(&entry, std::move(made)));
+  entries_.push_back(std::move(entry));
   return {};
 }
 
 Status AdapterRegistry::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto known = place_of(name);
-  if (known == adapters_.end()) return not_found("the adapter '" + name + "' cannot be found");
-  adapters_.erase(known);
+  if (known == entries_.end()) return not_found("the adapter '" + name + "' cannot be found");
+  entries_.erase(known);
   FT_LOG(info, "unloaded the adapter '{}'", name);
   return {};
 }
@@ -90,18 +125,35 @@ Status AdapterRegistry::unload(const std::string& name) {
 std::vector<AdapterInfo> AdapterRegistry::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<AdapterInfo> infos;
-  for (const auto& adapter : adapters_) infos.push_back(adapter->info);
+  for (const Entry& entry : entries_) infos.push_back(entry.info);
   return infos;
 }
 
-std::shared_ptr<const EngineAdapter> AdapterRegistry::find(const std::string& name) const {
+Result<std::shared_ptr<const EngineAdapter>> AdapterRegistry::find(const std::string& name) {
+  LoraModule module;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = place_of(name);
+    if (known == entries_.end()) return not_found("the adapter '" + name + "' is not loaded");
+    known->last_use = ++num_uses_;
+    if (known->adapter != nullptr) return known->adapter;
+    module = {known->info.name, known->info.path, known->info.base_model_name};
+  }
+  FT_ASSIGN_OR_RETURN(std::shared_ptr<EngineAdapter> made, read(module));
   const std::lock_guard lock(mutex_);
   const auto known = place_of(name);
-  return known == adapters_.end() ? nullptr : *known;
+  // It was unloaded meanwhile, or another request was quicker.
+  if (known == entries_.end()) return not_found("the adapter '" + name + "' is not loaded");
+  if (known->adapter != nullptr) return known->adapter;
+  FT_RETURN_IF_ERROR(make_room());
+  FT_RETURN_IF_ERROR(keep(&*known, std::move(made)));
+  return known->adapter;
 }
 
 void ResidentAdapters::put(int slot, std::shared_ptr<const EngineAdapter> adapter) {
   Slot& place = slots_[static_cast<size_t>(slot)];
+  if (adapter != nullptr) ++adapter->num_places;
+  if (place.before != nullptr) --place.before->num_places;
   place.before = std::exchange(place.now, std::move(adapter));
 }
 

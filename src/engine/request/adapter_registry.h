@@ -2,6 +2,7 @@
 #include <foretoken/config.h>
 #include <foretoken/engine.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -22,7 +23,8 @@ struct EngineAdapter {
   int number = 0;  // no other load has had it, so that cached blocks never outlive what they mean
   std::unique_ptr<const LoraImage> image;
   std::vector<std::byte> packed;  // for other ranks (pack_adapter); empty where there are none
-  std::vector<int32_t> invocation = {};  // LoraAdapter::invocation
+  std::vector<int32_t> invocation = {};    // LoraAdapter::invocation
+  mutable std::atomic<int> num_places{0};  // of ResidentAdapters, which hold it
 
   // Ids that its embedding has, of a model that has so many.
   int32_t num_ids(int32_t of_model) const {
@@ -34,12 +36,14 @@ struct EngineAdapter {
 // time, 0 for one that always acts. None: it does not act.
 std::optional<int32_t> begin_of_adapter(const EngineAdapter& adapter, std::span<const int32_t> ids);
 
-// The adapters of an engine by name. Thread-safe.
+// The adapters of an engine by name. Thread-safe. Where more are known than the host's memory shall
+// keep, the one that no request has had for the longest time leaves it, and is read from its folder
+// again when a request names it.
 class AdapterRegistry {
  public:
   struct Options {
     int max_rank = 16;
-    int max_adapters = 0;    // 0: any number
+    int max_adapters = 0;    // in memory; 0: any number
     bool for_ranks = false;  // other ranks want them, too
     // Whose weights adapters belong to; none: they are random.
     std::optional<ModelFiles> model = {};
@@ -48,24 +52,34 @@ class AdapterRegistry {
   AdapterRegistry(const LoraPool& pool, Options options)
       : pool_(pool), options_(std::move(options)) {}
 
-  // As of Engine. Reading happens outside of the lock.
+  // As of Engine; ResourceExhausted where all that memory may keep are in use. Reading happens
+  // outside of the lock.
   Status load(const LoraModule& adapter, bool replace);
   Status unload(const std::string& name);
   std::vector<AdapterInfo> list() const;
-  // Null: unknown.
-  std::shared_ptr<const EngineAdapter> find(const std::string& name) const;
+  // For a request. NotFound: unknown; otherwise as of load().
+  Result<std::shared_ptr<const EngineAdapter>> find(const std::string& name);
 
  private:
-  using Adapters = std::vector<std::shared_ptr<const EngineAdapter>>;
+  struct Entry {
+    AdapterInfo info;
+    std::shared_ptr<const EngineAdapter> adapter;  // null: it left memory
+    int64_t last_use = 0;
+  };
+  using Entries = std::vector<Entry>;
 
+  Result<std::shared_ptr<EngineAdapter>> read(const LoraModule& module) const;
   Status check_name(const std::string& name, bool replace) const;
-  Adapters::const_iterator place_of(const std::string& name) const;
+  Status make_room();
+  Status keep(Entry* entry, std::shared_ptr<EngineAdapter> adapter);
+  Entries::iterator place_of(const std::string& name);
 
   const LoraPool& pool_;
   const Options options_;
   mutable std::mutex mutex_;
-  Adapters adapters_;
+  Entries entries_;
   int num_loads_ = 0;
+  int64_t num_uses_ = 0;
 };
 
 // Keeps the adapters whose bytes are in a place of the device, for as long as copies may read them.

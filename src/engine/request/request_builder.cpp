@@ -268,9 +268,7 @@ Result<std::shared_ptr<const EngineAdapter>> adapter_of(const Request& request,
                                                         const RequestLimits& limits) {
   if (request.adapter.empty()) return std::shared_ptr<const EngineAdapter>();
   FT_RETURN_IF_ERROR(compat({.lora = limits.adapters != nullptr, .adapter = request.adapter}));
-  std::shared_ptr<const EngineAdapter> adapter = limits.adapters->find(request.adapter);
-  if (adapter != nullptr) return adapter;
-  return not_found("the adapter '" + request.adapter + "' is not loaded");
+  return limits.adapters->find(request.adapter);
 }
 
 // Rows in which the adapter acts have its embedding, all others the model's.

@@ -90,7 +90,17 @@ Status resolve_batch(EngineConfig& config, const Device& device, const ModelConf
 }
 
 Status check_adapters(const EngineConfig& config) {
-  if (!config.enable_lora) return {};
+  if (!config.enable_lora) {
+    if (config.lora_extra_vocab_size > 0) {
+      FT_LOG(warn, "--lora-extra-vocab-size {} has no effect without --enable-lora; add it",
+             config.lora_extra_vocab_size);
+    }
+    return {};
+  }
+  if (config.lora_extra_vocab_size > 0 && !config.lora_modules_to_save) {
+    FT_LOG(warn, "--lora-extra-vocab-size {} has no effect without --lora-modules-to-save; add it",
+           config.lora_extra_vocab_size);
+  }
   if (config.max_cpu_loras != 0) {
     FT_RETURN_IF_ERROR(
         check_range("--max-cpu-loras", config.max_cpu_loras, config.max_loras, INT_MAX));

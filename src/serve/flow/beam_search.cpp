@@ -1,5 +1,7 @@
 #include "serve/flow/beam_search.h"
 
+#include <foretoken/prompt_length.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -30,7 +32,10 @@ Status BeamSearch::check() const {
 Status BeamSearch::read_prompt() {
   std::vector<int32_t>& ids = request_.prompt_token_ids;
   if (ids.empty()) {
-    FT_RETURN_IF_ERROR(engine_.encode(request_.prompt, request_.add_special_tokens, &ids));
+    const auto encode = [this](const std::string& text, std::vector<int32_t>* to) {
+      return engine_.encode(text, request_.add_special_tokens, to);
+    };
+    FT_RETURN_IF_ERROR(encode_prompt(request_.prompt, engine_.info().max_model_len, encode, &ids));
   }
   request_.prompt.clear();
   const int max_len = engine_.info().max_model_len;

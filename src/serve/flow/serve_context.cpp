@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <exception>
 #include <new>
 
@@ -125,6 +126,21 @@ Status encode_prompt_of(const Engine& engine, const Request& request, std::vecto
 }
 
 }  // namespace
+
+Status encode_bounded(const Engine& engine, const std::string& text, bool add_special_tokens,
+                      std::vector<int32_t>* ids) {
+  constexpr int64_t kTimes = 64;
+  const auto most = static_cast<int>(
+      std::min<int64_t>(kTimes * std::max(engine.info().max_model_len, 1), INT_MAX / 4));
+  const auto encode = [&](const std::string& part, std::vector<int32_t>* to) {
+    return engine.encode(part, add_special_tokens, to);
+  };
+  const Status status = encode_prompt(text, most, encode, ids);
+  if (!is_prompt_too_long(status)) return status;
+  return invalid_argument("the text has more than " + std::to_string(most) + " tokens, " +
+                          std::to_string(kTimes) +
+                          " times --max-model-len, the most that is counted; send it in parts");
+}
 
 ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* request) {
   if (const Status status = render_openai_prompt(context.engine, request); !status.ok()) {

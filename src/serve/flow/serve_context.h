@@ -110,6 +110,11 @@ struct PreparedText {
 // asks the gate.
 ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* request);
 
+// The ids of a text whose tokens are counted and not run. InvalidArgument where these are more than
+// 64 times --max-model-len, which is told without reading it whole.
+Status encode_bounded(const Engine& engine, const std::string& text, bool add_special_tokens,
+                      std::vector<int32_t>* ids);
+
 // From now on the observer is told of searches for tool calls in the answer to `request`.
 // `request_type`: as in ToolParse.
 void watch_tool_calls(const ServeContext& context, const char* request_type,

@@ -44,7 +44,7 @@ Status respond_prompt_length(ServeContext& context, http::Exchange& exchange, Op
   FT_RETURN_IF_ERROR(render_openai_prompt(context.engine, &request));
   const Request& only = request.requests.front();
   std::vector<int32_t> ids;
-  FT_RETURN_IF_ERROR(context.engine.encode(only.prompt, only.add_special_tokens, &ids));
+  FT_RETURN_IF_ERROR(encode_bounded(context.engine, only.prompt, only.add_special_tokens, &ids));
   answer["input_tokens"] = ids.size();
   respond_with_warnings(context, exchange, std::move(answer), request.warnings);
   return {};
@@ -78,7 +78,7 @@ Status handle_render(ServeContext& context, const std::shared_ptr<http::Exchange
   for (const Request& one : request.requests) {
     std::vector<int32_t> ids = one.prompt_token_ids;
     if (ids.empty()) {
-      FT_RETURN_IF_ERROR(context.engine.encode(one.prompt, one.add_special_tokens, &ids));
+      FT_RETURN_IF_ERROR(encode_bounded(context.engine, one.prompt, one.add_special_tokens, &ids));
     }
     all.push_back(
         {{"request_id", request.requests.size() == 1 ? id : id + "-" + std::to_string(all.size())},

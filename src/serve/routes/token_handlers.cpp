@@ -103,7 +103,7 @@ Status answer_content(ServeContext& context, http::Exchange& exchange, Body body
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_model_name(model, context.defaults));
   std::vector<int32_t> ids;
-  FT_RETURN_IF_ERROR(context.engine.encode(content, add_special, &ids));
+  FT_RETURN_IF_ERROR(encode_bounded(context.engine, content, add_special, &ids));
   json tokens = json::array();
   for (const int32_t id : ids) {
     std::string bytes;
@@ -148,7 +148,7 @@ Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchan
   FT_RETURN_IF_ERROR(chat ? render_chat_body(context, body, &asked)
                           : read_prompt(body, context.defaults, &asked));
   std::vector<int32_t> ids;
-  FT_RETURN_IF_ERROR(context.engine.encode(asked.prompt, asked.add_special, &ids));
+  FT_RETURN_IF_ERROR(encode_bounded(context.engine, asked.prompt, asked.add_special, &ids));
   json answer = {{"count", ids.size()},
                  {"max_model_len", context.engine.info().max_model_len},
                  {"tokens", ids},

@@ -57,6 +57,15 @@ TEST_F(TokenHandlers, Errors) {
   post("/detokenize", json::object(), 400);
 }
 
+TEST_F(TokenHandlers, HugeTextsAreNotReadWhole) {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += "a ";
+  for (const char* name : {"prompt", "content"}) {
+    const json refused = post("/tokenize", {{name, text}}, 400);
+    EXPECT_NE(refused.dump().find("send it in parts"), std::string::npos) << name;
+  }
+}
+
 TEST_F(TokenHandlers, TokenizerInfo) {
   const auto info = send("GET", "/tokenizer_info");
   EXPECT_EQ(info->status(), 200);

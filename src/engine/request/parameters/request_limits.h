@@ -23,8 +23,8 @@ struct DrafterLimits {
 
 // What an engine can do for a request; requests are checked against it.
 struct RequestLimits {
-  Combination engine = {};                    // what goes with it is compat's to say
-  const AdapterRegistry* adapters = nullptr;  // null: requests cannot name any
+  Combination engine = {};              // what goes with it is compat's to say
+  AdapterRegistry* adapters = nullptr;  // null: requests cannot name any
   int max_model_len = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;
