@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/quantised/gemma and metal: matrices in the layouts that transformers itself has (quant_method
-gemma and metal), and as expected.safetensors what its own dequantising makes of them in floats. Needs
-`pip install "transformers>=5.10" torch safetensors`.
+"""Writes tests/golden/quantised/gemma, metal and fp-quant: matrices in the layouts that transformers has for quant_method
+gemma, metal and fp_quant, and as expected.safetensors what its own dequantising makes of them in floats; of fp_quant, whose
+kernels run on Blackwell, what plain floats make. Needs `pip install "transformers>=5.10" torch safetensors`.
 """
 
 import json
@@ -77,6 +77,46 @@ def write_metal():
           tensors, expected)
 
 
+E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def hadamard(size):
+    matrix = torch.ones(1, 1)
+    while matrix.shape[0] < size:
+        matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
+    return (matrix * size**-0.5).bfloat16()
+
+
+def write_fp_quant():
+    torch.manual_seed(23)
+    tensors, expected = {"norm.weight": torch.ones(COLS)}, {}
+    for name, group, turn in (("mx", 32, hadamard(32)), ("nv", 16, hadamard(16)),
+                              ("odd", 32, torch.randn(32, 32).bfloat16()), ("plain", 0, hadamard(64))):
+        none = torch.zeros(0, dtype=torch.bfloat16)
+        if group:
+            codes = torch.randint(0, 16, (ROWS, COLS))
+            if group == 16:
+                scales = (torch.rand(ROWS, COLS // 16) * 100 + 1).to(torch.float8_e4m3fn)
+                bytes_of_scales, factor = scales.view(torch.uint8), torch.tensor([500.0])
+            else:
+                bytes_of_scales, factor = torch.randint(116, 122, (ROWS, COLS // 32)).to(torch.uint8), torch.tensor([1.0])
+                scales = bytes_of_scales.view(torch.float8_e8m0fnu)
+            matrix = E2M1[codes] * (scales.float() / factor).repeat_interleave(group, 1)
+            tensors |= {name + ".qweight": (codes[:, 0::2] | codes[:, 1::2] << 4).to(torch.uint8),
+                        name + ".scales": bytes_of_scales, name + ".weight_global_scale": factor,
+                        name + ".weight": none, name + ".dqweight": none.clone()}
+        else:
+            matrix = (torch.randn(ROWS, COLS) * 0.05).bfloat16().float()
+            tensors |= {name + ".dqweight": matrix.bfloat16(), name + ".weight": none}
+        tensors |= {name + ".forward_hadamard_matrix": turn, name + ".act_global_scale": torch.tensor([7.0])}
+        size = turn.shape[0]
+        grouped = matrix.double().reshape(ROWS, -1, size) @ turn.double().T
+        expected[name + ".weight"] = grouped.reshape(ROWS, COLS)
+    write("fp-quant", {"quant_method": "fp_quant", "forward_dtype": "mxfp4", "hadamard_group_size": 32}, tensors,
+          expected)
+
+
 if __name__ == "__main__":
     write_gemma()
     write_metal()
+    write_fp_quant()

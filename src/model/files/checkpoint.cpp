@@ -110,6 +110,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   FT_RETURN_IF_ERROR(check_foreign_tensors(checkpoint.tensors_));
   FT_RETURN_IF_ERROR(checkpoint.add_mlx());
   FT_RETURN_IF_ERROR(checkpoint.add_float_zeros());
+  FT_RETURN_IF_ERROR(checkpoint.add_fp_quant());
   FT_RETURN_IF_ERROR(checkpoint.add_gemma());
   FT_RETURN_IF_ERROR(checkpoint.add_packed());
   FT_RETURN_IF_ERROR(checkpoint.add_bnb());

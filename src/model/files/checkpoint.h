@@ -25,6 +25,7 @@
 
 namespace foretoken {
 
+struct FpQuantMatrix;
 struct GemmaMatrix;
 struct MlxLayout;
 
@@ -64,6 +65,11 @@ class Checkpoint {
   Status add_packed();
   Status add_scaled();
   Status add_bnb();
+  Status add_fp_quant();
+  Result<std::unique_ptr<TensorView>> unturned_fp_quant(const Quantization& quantization,
+                                                        const FpQuantMatrix& matrix);
+  Result<std::unique_ptr<TensorView>> with_turned_columns(std::unique_ptr<TensorView> view,
+                                                          const TensorView& turn);
   Status add_gemma();
   Status take_gemma_words(const GemmaMatrix& matrix, TensorView* view);
   Status take_gemma_bytes(const GemmaMatrix& matrix, TensorView* view);

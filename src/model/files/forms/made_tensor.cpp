@@ -82,6 +82,7 @@ MadeTensor::MadeTensor(const TensorView& plain, std::vector<float> factors, Maki
       factor_(std::move(factors)) {
   const bool by_column = making == Making::kShiftedRows || making == Making::kDoubledRows;
   const int64_t matrices = plain.shape.size() == 3 ? plain.shape[0] : 1;
+  if (making == Making::kTurnedColumns) return;
   FT_CHECK(making == Making::kScaledMatrices || by_column);
   FT_CHECK(std::ssize(factor_) == (by_column ? cols_ : matrices));
 }
@@ -102,6 +103,7 @@ const char* MadeTensor::type_name() const {
          : making_ == Making::kTernary        ? "ternary"
          : making_ == Making::kProduct        ? "a product"
          : making_ == Making::kScaledColumns  ? "scaled columns"
+         : making_ == Making::kTurnedColumns  ? "turned columns"
          : making_ == Making::kShiftedRows    ? "shifted rows"
          : making_ == Making::kDoubledRows    ? "doubled rows"
          : making_ == Making::kScaledMatrices ? "scaled"
@@ -136,6 +138,20 @@ void MadeTensor::multiply(const float* rows, int64_t num_rows, float* to) const 
       const float x = rows[r * inner_ + k];
       float* out = to + r * cols_;
       for (int64_t c = 0; c < cols_; ++c) out[c] += x * line[c];
+    }
+  }
+}
+
+void MadeTensor::turn_columns(const float* rows, int64_t num_rows, float* to) const {
+  const auto group = static_cast<int64_t>(std::lround(std::sqrt(double(factor_.size()))));
+  FT_CHECK(group * group == std::ssize(factor_) && cols_ % group == 0);
+  std::fill_n(to, num_rows * cols_, 0.0F);
+  for (int64_t at = 0; at < num_rows * cols_; at += group) {
+    float* out = to + at;
+    for (int64_t i = 0; i < group; ++i) {
+      const float x = rows[at + i];
+      const float* line = factor_.data() + i * group;
+      for (int64_t c = 0; c < group; ++c) out[c] += x * line[c];
     }
   }
 }
@@ -210,6 +226,9 @@ Status MadeTensor::make_rows(int64_t first, int64_t count, float* to,
     }
     case Making::kProduct:
       multiply(plain, count, to);
+      return {};
+    case Making::kTurnedColumns:
+      turn_columns(plain, count, to);
       return {};
     case Making::kPaddedRows:
     case Making::kDoubledRows:

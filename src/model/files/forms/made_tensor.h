@@ -24,7 +24,9 @@ enum class Making : uint8_t {
   kPaddedRows,
   kPaddedColumns,
   kScaledColumns,  // each column times a number of its own (AWQ of ModelOpt and torchao)
-  kShiftedRows,    // each row plus one row (encoders, whose texts are all of one kind)
+  // Groups of columns times a square (FP-Quant, whose rows of x are turned).
+  kTurnedColumns,
+  kShiftedRows,  // each row plus one row (encoders, whose texts are all of one kind)
   // All rows, then all of them plus one row (encoders that tell texts of a pair from each other).
   kDoubledRows,
   // All of a matrix times a number, or of each of several (the second scales of NVFP4 in GGUF
@@ -52,6 +54,7 @@ class MadeTensor {
   MadeTensor(const TensorView& plain, std::vector<float> columns);
 
   // kScaledMatrices: `plain` is [rows, cols] and has one factor, or [n, rows, cols] with n.
+  // kTurnedColumns: `plain` is [rows, cols], the factors are [g, g], and g divides cols.
   // kShiftedRows, kDoubledRows: `plain` is [rows, cols], and there are as many numbers as columns.
   MadeTensor(const TensorView& plain, std::vector<float> factors, Making making);
 
@@ -60,11 +63,13 @@ class MadeTensor {
 
   // Of elements: [rows, cols], or that of matrices that are scaled.
   std::vector<int64_t> shape() const;
-  // "unit rows", "ternary", "a product", "padded", "scaled columns", "shifted rows",
-  // "doubled rows" or "scaled".
+  // "unit rows", "ternary", "a product", "padded", "scaled columns", "turned columns", "shifted
+  // rows", "doubled rows" or "scaled".
   const char* type_name() const;
-  // Whether its matrix was quantised and its scales are no more than that.
-  bool is_quantized() const { return making_ == Making::kScaledColumns; }
+  // Whether its matrix was quantised and what was made of it is no more than that.
+  bool is_quantized() const {
+    return making_ == Making::kScaledColumns || making_ == Making::kTurnedColumns;
+  }
 
   // Stores elements [first, first + count), rows one after the other, as `dtype` at `to`. Errors as
   // of TensorView::read. Any thread with its own `raw`.
@@ -80,13 +85,15 @@ class MadeTensor {
                            std::vector<std::byte>& raw) const;
   void pad_columns(const float* rows, int64_t num_rows, float* to) const;
   void multiply(const float* rows, int64_t num_rows, float* to) const;
+  void turn_columns(const float* rows, int64_t num_rows, float* to) const;
 
   const TensorView& plain_;
   const Making making_;
   const int64_t rows_;
   const int64_t inner_;  // columns of plain_
   const int64_t cols_;
-  const std::vector<float> factor_ = {};  // [inner, cols]; kScaledColumns: [cols]
+  // [inner, cols]; kScaledColumns: [cols]; kTurnedColumns: [g, g]
+  const std::vector<float> factor_ = {};
   const Padding padding_ = {};
   mutable std::mutex mutex_;
   mutable std::optional<float> mean_;  // of magnitudes

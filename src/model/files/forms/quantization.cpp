@@ -200,8 +200,8 @@ void read_bitnet(Reader& reader, Quantization* out) {
 // Codes and scales of which the tensors tell all.
 void read_scaled(Reader&, Quantization* out) { set_scaled(out); }
 
-// Google's, which were trained with rounded rows.
-void read_gemma(Reader&, Quantization* out) {
+// Whose matrices were made for rows that are rounded, too.
+void read_with_rounded_rows(Reader&, Quantization* out) {
   set_scaled(out);
   out->rounds_activations = true;
 }
@@ -226,7 +226,8 @@ constexpr MethodReader kReaders[] = {
     {"mxfp4", read_scaled},
     {"bitnet", read_bitnet},
     {"bitsandbytes", read_scaled},
-    {"gemma", read_gemma},
+    {"gemma", read_with_rounded_rows},
+    {"fp_quant", read_with_rounded_rows},
     {"mlx", read_scaled},
     {"metal", read_scaled},
     {"hqq", read_scaled},
