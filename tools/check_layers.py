@@ -69,7 +69,7 @@ ROOMS = {
     "chat": ["scan", "calls", ""],
     "bench": ["samples", ""],
     "serve": ["fields", "metrics", "traces", "answer", "openai", "flow", "anthropic", "responses", "llamacpp",
-              "sglang", "tgi", "ollama", "openapi", "routes"],
+              "sglang", "tgi", "tei", "ollama", "openapi", "routes"],
     "apps": ["terminal", "flags", "options", "generate", "batch", "bench", "chat", "matrix", "tune", "manual", ""],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

@@ -121,6 +121,8 @@ struct EngineInfo {
   int num_labels = 0;
   int pair_marks = 0;
   int second_text_ids = 0;
+  std::vector<std::string> labels;  // names of the numbers
+  std::string problem_type;         // as the model's config.json has it, or empty
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;

@@ -91,8 +91,13 @@ struct SamplingParams {
 // request ends with "stop"; sampling parameters that would need tokens are refused, the others
 // ignored.
 // kAuto: as the model's folder says, else by whether it sees later tokens (the first state) or not
-// (the last one).
-enum class Pooling { kNone, kLast, kMean, kCls, kAuto };
+// (the last one). kMax: the largest of all states' numbers in each place. kMeanSqrtLen: their sum
+// over the root of how many they are. kWeightedMean: state n counts n times.
+enum class Pooling { kNone, kLast, kMean, kCls, kAuto, kMax, kMeanSqrtLen, kWeightedMean };
+
+// Where a prompt that is too long is cut. kAuto: what embeds and judges keeps its beginning, what
+// is written on keeps its end, as vLLM has it.
+enum class TruncationSide { kAuto, kLeft, kRight };
 
 // Speculation of one request. Unset fields take the engine's settings.
 struct SpeculativeParams {
@@ -116,9 +121,11 @@ struct Request {
   std::vector<int32_t> prompt_token_ids;  // used instead of `prompt` when not empty
   bool add_special_tokens =
       true;  // around `prompt`, such as BOS; false for text of a chat template
-  // Keeps only so many of the prompt's last tokens; -1: as many as fit beside max_tokens, or beside
-  // one token where max_tokens alone fills max_model_len.
+  // Keeps only so many of the prompt's tokens; -1: as many as fit beside max_tokens, or beside one
+  // token where max_tokens alone fills max_model_len. Marks that a tokenizer puts around `prompt`
+  // stay where its end is cut, and in models that read texts from both ends.
   std::optional<int> truncate_prompt_tokens;
+  TruncationSide truncation_side = TruncationSide::kAuto;  // the end that is cut
   SamplingParams sampling;
   SpeculativeParams speculative;
   // What the output will probably be, as text or, used instead when not empty, as token ids. An

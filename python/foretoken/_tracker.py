@@ -176,9 +176,11 @@ class RequestTracker:
         return first + rows if rows or len(ids) == 1 else None
 
     def _prompt_ids(self, metrics: RequestMetrics) -> list[int]:
-        """Those that were computed: truncation drops leading ones."""
-        ids = self._prompt_token_ids
-        return ids[-metrics.num_prompt_tokens :] if metrics.num_prompt_tokens else ids
+        """Those that were computed: truncation drops leading ones, of embeddings the last ones."""
+        ids, kept = self._prompt_token_ids, metrics.num_prompt_tokens
+        if not kept:
+            return ids
+        return ids[-kept:] if self._embedding is None else ids[:kept]
 
     def _metrics(self) -> RequestMetrics:
         metrics = RequestMetrics(

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "convert/piece_scores.h"
-#include "gguf/pre_tokenizer.h"
+#include "gguf/vocabulary/pre_tokenizer.h"
 #include "model/files/containers/json_file.h"
 #include "text/tokenizer_config.h"
 

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/engine_impl.h"
 #include "engine/start/resolve_config.h"
+#include "model/heads/judge_labels.h"
 
 // What the start decided, for those who ask.
 
@@ -47,7 +49,12 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
   info_.vocab_size = model.vocab_size;
   info_.hidden_size = dense_.empty() ? model.hidden_size : dense_.outputs();
   info_.max_position_embeddings = model.max_position_embeddings;
-  if (judge_) info_.num_labels = judge_->num_labels();
+  if (judge_) {
+    info_.num_labels = judge_->num_labels();
+    JudgeLabels labels = judge_labels(ModelFiles(config.model), info_.num_labels);
+    info_.labels = std::move(labels.names);
+    info_.problem_type = std::move(labels.problem_type);
+  }
   // RoBERTa's positions begin behind some rows, and its texts have two marks between them.
   info_.pair_marks = !model.bidirectional ? 0 : model.first_position_row > 0 ? 2 : 1;
   info_.second_text_ids = model.second_text_ids;

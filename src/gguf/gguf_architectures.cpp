@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gguf/early_architectures.h"
+#include "gguf/encoder_architectures.h"
 #include "gguf/hf_names.h"
 #include "gguf/latent_architectures.h"
 #include "gguf/later_architectures.h"
@@ -376,7 +377,7 @@ std::span<const GgufArchitecture> gguf_architectures() {
     for (const auto part :
          {latent_gguf_architectures(), mixture_gguf_architectures(), early_gguf_architectures(),
           recurrent_gguf_architectures(), linear_gguf_architectures(), sparse_gguf_architectures(),
-          later_gguf_architectures()}) {
+          later_gguf_architectures(), encoder_gguf_architectures()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -325,6 +325,7 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   config.update(Json::parse(architecture->fields));
   add_keys(fields, kSharedKeys, config);
   add_keys(fields, architecture->keys, config);
+  if (fields.flag("attention.causal") == false) config["is_causal"] = false;
   read_layer_types(file, std::string(architecture->name), config);
   FT_RETURN_IF_ERROR(read_own_keys(file, *architecture, config));
   if (!reads_modules(*architecture)) config.erase("num_nextn_predict_layers");

@@ -6,19 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "base/text/nearest_name.h"
-#include "gguf/pre_tokenizer.h"
+#include "gguf/vocabulary/encoder_tokenizer.h"
+#include "gguf/vocabulary/file_vocabulary.h"
 #include "gguf/vocabulary/piece_merges.h"
+#include "gguf/vocabulary/pre_tokenizer.h"
 #include "gguf/vocabulary/tokenizer_build.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
-
-// tokenizer.ggml.token_type
-enum TokenType : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 constexpr const char* kSpace = "\u2581";
 
@@ -34,66 +32,13 @@ Result<const PreTokenizer*> pre_tokenizer(const GgufFile& file) {
                      "tokenizer.json) instead of this file");
 }
 
-// What both kinds share.
-struct Vocabulary {
-  std::vector<std::string> tokens;
-  std::vector<int64_t> types;  // as many
-};
-
-Result<Vocabulary> read_vocabulary(const GgufFile& file) {
-  FT_ASSIGN_OR_RETURN(const auto* tokens, file.texts("tokenizer.ggml.tokens"));
-  if (tokens == nullptr || tokens->empty()) {
-    return file.error("it holds no tokens (tokenizer.ggml.tokens); convert the model again");
-  }
-  Vocabulary vocabulary{*tokens, {}};
-  FT_ASSIGN_OR_RETURN(vocabulary.types, file.integers("tokenizer.ggml.token_type"));
-  if (vocabulary.types.empty()) vocabulary.types.assign(tokens->size(), kNormal);
-  if (vocabulary.types.size() != tokens->size()) {
-    return file.error("tokenizer.ggml.token_type has " + std::to_string(vocabulary.types.size()) +
-                      " entries for " + std::to_string(tokens->size()) +
-                      " tokens; convert the model again");
-  }
-  return vocabulary;
-}
-
-Json added_tokens(const Vocabulary& vocabulary) {
-  std::vector<AddedToken> added;
-  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-    const int64_t type = vocabulary.types[i];
-    if (type != kControl && type != kUserDefined && type != kUnknown) continue;
-    added.push_back({.id = static_cast<int64_t>(i),
-                     .content = vocabulary.tokens[i],
-                     .special = type != kUserDefined});
-  }
-  return added_tokens_json(std::move(added));
-}
-
-Json ids_of(const Vocabulary& vocabulary) {
-  Json ids = Json::object();
-  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) ids.emplace(vocabulary.tokens[i], i);
-  return ids;
-}
-
-// An id outside the vocabulary is none, as llama.cpp has it: converters write -1 as 4294967295.
-Result<std::string> token_of(const GgufFile& file, const Vocabulary& vocabulary,
-                             const std::string& key) {
-  FT_ASSIGN_OR_RETURN(const auto id, file.integer(key));
-  if (!id) return std::string();
-  if (*id < 0 || *id >= std::ssize(vocabulary.tokens)) {
-    FT_LOG(warn, "{}: '{}' is {}, beyond the vocabulary, and counts as none", file.path(), key,
-           *id);
-    return std::string();
-  }
-  return vocabulary.tokens[static_cast<size_t>(*id)];
-}
-
 // Puts the tokens around a text that the model expects there.
-Result<Json> post_processor(const GgufFile& file, const Vocabulary& vocabulary, bool adds_bos) {
+Result<Json> post_processor(const GgufFile& file, const GgufVocabulary& vocabulary, bool adds_bos) {
   FT_ASSIGN_OR_RETURN(const auto bos_flag, file.flag("tokenizer.ggml.add_bos_token"));
   FT_ASSIGN_OR_RETURN(const auto eos_flag, file.flag("tokenizer.ggml.add_eos_token"));
   TokenNames before, after;
   const auto add = [&](const char* key, TokenNames* to) -> Status {
-    FT_ASSIGN_OR_RETURN(std::string token, token_of(file, vocabulary, key));
+    FT_ASSIGN_OR_RETURN(std::string token, gguf_token(file, vocabulary, key));
     FT_ASSIGN_OR_RETURN(const auto id, file.integer(key));
     if (!token.empty()) to->emplace_back(std::move(token), *id);
     return {};
@@ -105,17 +50,17 @@ Result<Json> post_processor(const GgufFile& file, const Vocabulary& vocabulary, 
   return around_text_json(before, after);
 }
 
-Result<Json> byte_level_tokenizer(const GgufFile& file, const Vocabulary& vocabulary) {
+Result<Json> byte_level_tokenizer(const GgufFile& file, const GgufVocabulary& vocabulary) {
   FT_ASSIGN_OR_RETURN(const PreTokenizer* pre, pre_tokenizer(file));
   FT_ASSIGN_OR_RETURN(const auto* merges, file.texts("tokenizer.ggml.merges"));
   if (merges == nullptr) {
     return file.error("it holds no merges (tokenizer.ggml.merges); convert the model again");
   }
-  Json model = bpe_model_json(ids_of(vocabulary), *merges);
+  Json model = bpe_model_json(gguf_token_ids(vocabulary), *merges);
   model["ignore_merges"] = pre->ignores_merges;
   FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, pre->adds_bos));
   return Json{{"version", "1.0"},
-              {"added_tokens", added_tokens(vocabulary)},
+              {"added_tokens", gguf_added_tokens(vocabulary)},
               {"normalizer", normalizer_json(*pre)},
               {"pre_tokenizer", pre_tokenizer_json(*pre)},
               {"post_processor", post.is_null() ? byte_level_step(true) : std::move(post)},
@@ -128,7 +73,8 @@ Json replace(const char* from, const char* to) {
 }
 
 // Merges of pieces of text: the ones that a file lists, or those that scores mean.
-Result<Json> merges_of_pieces(const GgufFile& file, const Vocabulary& vocabulary, bool are_listed) {
+Result<Json> merges_of_pieces(const GgufFile& file, const GgufVocabulary& vocabulary,
+                              bool are_listed) {
   if (are_listed) {
     FT_ASSIGN_OR_RETURN(const auto* merges, file.texts("tokenizer.ggml.merges"));
     if (merges != nullptr) return Json(*merges);
@@ -140,14 +86,14 @@ Result<Json> merges_of_pieces(const GgufFile& file, const Vocabulary& vocabulary
                     std::to_string(vocabulary.tokens.size()) + " tokens; convert the model again");
 }
 
-Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary,
+Result<Json> piece_tokenizer(const GgufFile& file, const GgufVocabulary& vocabulary,
                              bool lists_merges) {
   FT_ASSIGN_OR_RETURN(Json merges, merges_of_pieces(file, vocabulary, lists_merges));
   FT_ASSIGN_OR_RETURN(const auto space, file.flag("tokenizer.ggml.add_space_prefix"));
   FT_ASSIGN_OR_RETURN(const std::string unknown,
-                      token_of(file, vocabulary, "tokenizer.ggml.unknown_token_id"));
+                      gguf_token(file, vocabulary, "tokenizer.ggml.unknown_token_id"));
   FT_ASSIGN_OR_RETURN(Json post, post_processor(file, vocabulary, true));
-  Json model = bpe_model_json(ids_of(vocabulary), std::move(merges));
+  Json model = bpe_model_json(gguf_token_ids(vocabulary), std::move(merges));
   model["byte_fallback"] = true;
   model["fuse_unk"] = true;
   if (!unknown.empty()) model["unk_token"] = unknown;
@@ -160,7 +106,7 @@ Result<Json> piece_tokenizer(const GgufFile& file, const Vocabulary& vocabulary,
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   return Json{{"version", "1.0"},
-              {"added_tokens", added_tokens(vocabulary)},
+              {"added_tokens", gguf_added_tokens(vocabulary)},
               {"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
               {"pre_tokenizer", nullptr},
               {"post_processor", std::move(post)},
@@ -188,23 +134,25 @@ Result<Json> chat_templates(const GgufFile& file) {
 
 Result<Json> gguf_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto kind, file.text("tokenizer.ggml.model"));
-  FT_ASSIGN_OR_RETURN(const Vocabulary vocabulary, read_vocabulary(file));
+  FT_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary, read_gguf_vocabulary(file));
   if (kind == "gpt2") return byte_level_tokenizer(file, vocabulary);
   if (kind == "llama") return piece_tokenizer(file, vocabulary, false);
   if (kind == "gemma4") return piece_tokenizer(file, vocabulary, true);
+  if (kind == "bert") return wordpiece_tokenizer(file, vocabulary);
+  if (kind == "t5") return unigram_tokenizer(file, vocabulary);
   return unsupported(file.path() + ": tokenizers of the kind '" + kind.value_or("") +
-                     "' are not read; gpt2, llama and gemma4 are");
+                     "' are not read; gpt2, llama, gemma4, bert and t5 are");
 }
 
 Result<Json> gguf_tokenizer_config(const GgufFile& file) {
-  FT_ASSIGN_OR_RETURN(const Vocabulary vocabulary, read_vocabulary(file));
+  FT_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary, read_gguf_vocabulary(file));
   Json config = Json::object();
   for (const auto& [key, name] :
        {std::pair("bos", "bos_token"), std::pair("eos", "eos_token"),
         std::pair("unknown", "unk_token"), std::pair("padding", "pad_token")}) {
     FT_ASSIGN_OR_RETURN(
         const std::string token,
-        token_of(file, vocabulary, "tokenizer.ggml." + std::string(key) + "_token_id"));
+        gguf_token(file, vocabulary, "tokenizer.ggml." + std::string(key) + "_token_id"));
     if (!token.empty()) config[name] = token;
   }
   FT_ASSIGN_OR_RETURN(Json templates, chat_templates(file));

@@ -18,7 +18,15 @@ inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request'
 inline constexpr int kNoLogprobs = -1;        // SlotParams::num_logprobs: none wanted
 
 // What a sequence without output hands back: nothing, or one hidden state of its prompt.
-enum class DevicePooling : int32_t { kNone = 0, kFirst = 1, kLast = 2, kMean = 3 };
+enum class DevicePooling : int32_t {
+  kNone = 0,
+  kFirst = 1,
+  kLast = 2,
+  kMean = 3,
+  kMax = 4,          // of each column
+  kMeanSqrtLen = 5,  // the sum over the root of the length
+  kWeightedMean = 6  // state n, from 1 on, counts n times
+};
 
 // What a request asks of its slot. Written by the step that holds the sequence's first span.
 struct SlotParams {

@@ -155,9 +155,10 @@ class Bodies(door.DoorCase):
     def test_the_side_that_is_cut(self):
         """vllm 43260"""
         for more in ({"truncation_side": "left", "truncate_prompt_tokens": 4},
+                     {"truncation_side": "right", "truncate_prompt_tokens": 4},
                      {"truncation_side": None}):
             self.assertNotIn("warnings", self.chat(**more))
-        self.chat(400, truncation_side="right", truncate_prompt_tokens=4)
+        self.chat(400, truncation_side="middle", truncate_prompt_tokens=4)
 
 
 class ChangesOnTheWay(door.DoorCase):

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gguf/gguf_bytes.h"
 #include "kernels/rows/move_rows.h"
 #include "model/config/config.h"
 #include "model/files/containers/json_file.h"
@@ -25,6 +26,14 @@ using Ids = std::vector<int32_t>;
 
 constexpr int32_t kEncoderRows = 128;
 const std::string kEncoders = std::string(foretoken::kSourceFolder) + "/tests/golden/encoders/";
+
+// Names with an ending are files that llama.cpp's converter made of the folder without it.
+std::string model_of(const std::string& name) {
+  return name.ends_with(".gguf") ? test::golden_gguf("encoders/" + name) : kEncoders + name;
+}
+std::string golden_of(const std::string& name) {
+  return kEncoders + name.substr(0, name.find('.'));
+}
 
 // What leaves the last norm of some texts that are computed in one step, row after row.
 Floats states_of(Model& model, const std::vector<Ids>& texts) {
@@ -91,9 +100,9 @@ EncoderPrompts prompts_of(const std::string& folder) {
 class Encoder : public testing::TestWithParam<const char*> {
  protected:
   void expect_states(const std::string& dtype, double limit) {
-    const auto model = test::load_test_model(kEncoders + GetParam(), {dtype, ""}, kEncoderRows);
+    const auto model = test::load_test_model(model_of(GetParam()), {dtype, ""}, kEncoderRows);
     EXPECT_TRUE(model->config().bidirectional);
-    const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
+    const EncoderPrompts prompts = prompts_of(golden_of(GetParam()));
     for (size_t i = 0; i < prompts.ids.size(); ++i) {
       const Floats states = states_of(*model, {prompts.ids[i]});
       ASSERT_EQ(states.size(), prompts.states[i].size());
@@ -108,8 +117,8 @@ TEST_P(Encoder, Bfloat16StatesMatchTheReference) { expect_states("bfloat16", 2e-
 
 // Rows see their own text, whatever else a step computes.
 TEST_P(Encoder, TextsOfAStepAreAsAlone) {
-  const auto model = test::load_test_model(kEncoders + GetParam(), {"float32", ""}, kEncoderRows);
-  const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
+  const auto model = test::load_test_model(model_of(GetParam()), {"float32", ""}, kEncoderRows);
+  const EncoderPrompts prompts = prompts_of(golden_of(GetParam()));
   const Floats together = states_of(*model, prompts.ids);
   Floats alone;
   for (const Ids& ids : prompts.ids) {
@@ -121,8 +130,8 @@ TEST_P(Encoder, TextsOfAStepAreAsAlone) {
 
 // By the state of their first token.
 TEST_P(Encoder, LabelsMatchTheReference) {
-  const EncoderPrompts prompts = prompts_of(kEncoders + GetParam());
-  const auto head = JudgeHead::load(ModelFiles(kEncoders + GetParam()), 32).value();
+  const EncoderPrompts prompts = prompts_of(golden_of(GetParam()));
+  const auto head = JudgeHead::load(ModelFiles(model_of(GetParam())), 32).value();
   ASSERT_EQ(head.has_value(), !prompts.labels[0].empty());
   for (size_t i = 0; head && i < prompts.ids.size(); ++i) {
     const Floats labels = head->judge(std::span(prompts.states[i]).first(32));
@@ -137,6 +146,14 @@ INSTANTIATE_TEST_SUITE_P(All, Encoder,
                                          "jina_bert", "jina3", "modern_bert", "modern_bert_judge",
                                          "mpnet", "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
+
+INSTANTIATE_TEST_SUITE_P(OfFiles, Encoder,
+                         testing::Values("bert.gguf", "eurobert.gguf", "nomic_bert.gguf",
+                                         "xlm_roberta.gguf", "xlm_roberta_judge.gguf"),
+                         [](const auto& test) {
+                           const std::string name = test.param;
+                           return name.substr(0, name.find('.'));
+                         });
 
 // As Nomic published it.
 TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <thread>
@@ -50,6 +51,19 @@ TEST(Tokenizer, VocabularyLookups) {
   EXPECT_FALSE(tokenizer->is_special(278));
   EXPECT_FALSE(tokenizer->is_special(-1));
   EXPECT_FALSE(tokenizer->is_special(1 << 30));
+}
+
+// Of files that llama.cpp's converter made, as the folders' tokenizers do.
+TEST(Tokenizer, EncodersInFilesHaveTheIdsOfTheirFolders) {
+  const std::string folder = std::string(foretoken::kSourceFolder) + "/tests/golden/gguf/encoders/";
+  const auto golden = nlohmann::json::parse(read_text_file(folder + "texts.json").value());
+  for (const auto& [name, texts] : golden.items()) {
+    const auto tokenizer = load_fixture(folder + name + ".gguf");
+    for (const auto& text : texts) {
+      const auto ids = tokenizer->encode(text["text"].get<std::string>(), true);
+      EXPECT_EQ(text["ids"].get<Ids>(), ids.value()) << name << ": " << text["text"];
+    }
+  }
 }
 
 TEST(Tokenizer, RandomTextSurvivesTheRoundTrip) {

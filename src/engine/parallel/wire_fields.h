@@ -47,14 +47,14 @@ void fields(Archive& archive, ReasoningMarkers& value) {
 
 template <class Archive>
 void fields(Archive& archive, Request& value) {
-  auto& [request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens, sampling,
-         speculative, prediction, prediction_token_ids, pooling, normalize, priority,
-         queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning,
-         data_parallel_rank] = value;
+  auto& [request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens,
+         truncation_side, sampling, speculative, prediction, prediction_token_ids, pooling,
+         normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, adapter,
+         reasoning, data_parallel_rank] = value;
   archive(request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens,
-          sampling, speculative, prediction, prediction_token_ids, pooling, normalize, priority,
-          queue_timeout_seconds, timeout_seconds, cache_salt, adapter, reasoning,
-          data_parallel_rank);
+          truncation_side, sampling, speculative, prediction, prediction_token_ids, pooling,
+          normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, adapter,
+          reasoning, data_parallel_rank);
 }
 
 template <class Archive>
@@ -146,22 +146,22 @@ void fields(Archive& archive, EngineInfo& value) {
   auto& [device, architecture, dtype, attention_backend, drafter, drafters, rejection_sample_method,
          has_synthetic_acceptance, step_times, step_times_source, batch_invariant, num_parameters,
          vocab_size, hidden_size, max_position_embeddings, bos_token, eos_token, embedding_prompts,
-         embedding_prompt, num_labels, pair_marks, second_text_ids, max_model_len, max_num_seqs,
-         max_num_batched_tokens, max_logprobs, max_new_tokens, block_size, num_blocks, weight_bytes,
-         kv_cache_bytes, token_page_bytes, block_table_bytes, state_bytes, num_state_snapshots,
-         state_snapshot_bytes, num_host_blocks, host_block_bytes, drafter_bytes, scratch_bytes,
-         load_seconds, num_engines, first_engine, ranks_per_engine, cudagraph_mode, num_graphs,
-         graph_seconds, start_phases] = value;
+         embedding_prompt, num_labels, pair_marks, second_text_ids, labels, problem_type,
+         max_model_len, max_num_seqs, max_num_batched_tokens, max_logprobs, max_new_tokens,
+         block_size, num_blocks, weight_bytes, kv_cache_bytes, token_page_bytes, block_table_bytes,
+         state_bytes, num_state_snapshots, state_snapshot_bytes, num_host_blocks, host_block_bytes,
+         drafter_bytes, scratch_bytes, load_seconds, num_engines, first_engine, ranks_per_engine,
+         cudagraph_mode, num_graphs, graph_seconds, start_phases] = value;
   archive(device, architecture, dtype, attention_backend, drafter, drafters,
           rejection_sample_method, has_synthetic_acceptance, step_times, step_times_source,
           batch_invariant, num_parameters, vocab_size, hidden_size, max_position_embeddings,
           bos_token, eos_token, embedding_prompts, embedding_prompt, num_labels, pair_marks,
-          second_text_ids, max_model_len, max_num_seqs, max_num_batched_tokens, max_logprobs,
-          max_new_tokens, block_size, num_blocks, weight_bytes, kv_cache_bytes, token_page_bytes,
-          block_table_bytes, state_bytes, num_state_snapshots, state_snapshot_bytes,
-          num_host_blocks, host_block_bytes, drafter_bytes, scratch_bytes, load_seconds,
-          num_engines, first_engine, ranks_per_engine, cudagraph_mode, num_graphs, graph_seconds,
-          start_phases);
+          second_text_ids, labels, problem_type, max_model_len, max_num_seqs,
+          max_num_batched_tokens, max_logprobs, max_new_tokens, block_size, num_blocks,
+          weight_bytes, kv_cache_bytes, token_page_bytes, block_table_bytes, state_bytes,
+          num_state_snapshots, state_snapshot_bytes, num_host_blocks, host_block_bytes,
+          drafter_bytes, scratch_bytes, load_seconds, num_engines, first_engine, ranks_per_engine,
+          cudagraph_mode, num_graphs, graph_seconds, start_phases);
 }
 
 template <class Archive>

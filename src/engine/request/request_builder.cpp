@@ -44,9 +44,43 @@ Status check_prompt(const std::vector<int32_t>& ids, const Request& request,
   return check_ids(ids, "prompt", limits);
 }
 
-// The last tokens stay, after which text is written. Of a text that is read from both ends its
-// beginning stays, whose mark may be what is pooled, and the mark at its end.
-void truncate(const Request& request, const RequestLimits& limits, std::vector<int32_t>& ids) {
+// How many of the tokens are marks that a tokenizer put before and behind the text: `around` are
+// all that it puts around none.
+struct TextMarks {
+  size_t before = 0;
+  size_t behind = 0;
+};
+
+TextMarks marks_of(const std::vector<int32_t>& ids, const std::vector<int32_t>& around) {
+  TextMarks marks;
+  const size_t most = std::min(ids.size(), around.size());
+  while (marks.before < most && ids[marks.before] == around[marks.before]) ++marks.before;
+  while (marks.before + marks.behind < most &&
+         ids[ids.size() - 1 - marks.behind] == around[around.size() - 1 - marks.behind]) {
+    ++marks.behind;
+  }
+  return marks;
+}
+
+// Keeps `kept` tokens. Marks stay, which may be what is pooled, unless the beginning of a text is
+// cut to write on behind its end.
+void cut(const Request& request, size_t kept, bool from_both_ends, TextMarks marks,
+         std::vector<int32_t>& ids) {
+  const bool pools = request.pooling != Pooling::kNone;
+  const bool cuts_end = request.truncation_side == TruncationSide::kRight ||
+                        (request.truncation_side == TruncationSide::kAuto && pools);
+  // Of ids and of pairs nothing is known but that texts between marks have one at either end.
+  if (from_both_ends && marks.before + marks.behind == 0) marks = {1, 1};
+  if (!pools && !cuts_end) marks = {};
+  const size_t before = std::min(marks.before, kept);
+  const size_t behind = std::min(marks.behind, kept - before);
+  const size_t end = cuts_end ? behind : kept - before;
+  const auto first = static_cast<int64_t>(kept - end), last = static_cast<int64_t>(end);
+  ids.erase(ids.begin() + first, ids.end() - last);
+}
+
+void truncate(const Request& request, const RequestLimits& limits, const TextMarks& marks,
+              std::vector<int32_t>& ids) {
   if (!request.truncate_prompt_tokens) return;
   int kept = *request.truncate_prompt_tokens;
   if (kept == -1) {
@@ -55,13 +89,14 @@ void truncate(const Request& request, const RequestLimits& limits, std::vector<i
     kept = request.pooling != Pooling::kNone || beside < 1 ? most : beside;
   }
   if (ids.size() <= static_cast<size_t>(kept)) return;
-  const int behind = !limits.engine.bidirectional ? kept : kept > 1 ? 1 : 0;
-  ids.erase(ids.begin() + (kept - behind), ids.end() - behind);
+  cut(request, static_cast<size_t>(kept), static_cast<bool>(limits.engine.bidirectional), marks,
+      ids);
 }
 
 Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLimits& limits,
                                         const Tokenizer* tokenizer) {
   std::vector<int32_t> ids = request.prompt_token_ids;
+  TextMarks marks;
   if (ids.empty()) {
     if (request.prompt.empty()) {
       return invalid_argument("the prompt is empty; give at least one token");
@@ -74,8 +109,13 @@ Result<std::vector<int32_t>> prompt_ids(const Request& request, const RequestLim
     FT_RETURN_IF_ERROR(request.truncate_prompt_tokens
                            ? encode(request.prompt, &ids)
                            : encode_prompt(request.prompt, limits.max_model_len, encode, &ids));
+    if (request.truncate_prompt_tokens && request.add_special_tokens) {
+      std::vector<int32_t> around;
+      FT_RETURN_IF_ERROR(encode("", &around));
+      marks = marks_of(ids, around);
+    }
   }
-  truncate(request, limits, ids);
+  truncate(request, limits, marks, ids);
   FT_RETURN_IF_ERROR(check_prompt(ids, request, limits));
   return ids;
 }

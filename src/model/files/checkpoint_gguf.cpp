@@ -113,6 +113,10 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   for (const GgufName& number : architecture_->numbers) {
     FT_RETURN_IF_ERROR(add_numbers(number, num_layers));
   }
+  // Of encoders.
+  if (const auto kinds = tensors_.extract("token_types.weight")) {
+    FT_RETURN_IF_ERROR(add_kinds_of_texts(*kinds.mapped()));
+  }
   return add_gguf_scales();
 }
 

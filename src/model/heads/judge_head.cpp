@@ -63,7 +63,7 @@ Result<RowLayers> load_form(const Checkpoint& files, const Form& form,
 }  // namespace
 
 Result<std::optional<JudgeHead>> JudgeHead::load(const ModelFiles& model, int32_t hidden_size) {
-  if (model.is_gguf() || !has_model_text(model, "config.json")) return std::optional<JudgeHead>();
+  if (!has_model_text(model, "config.json")) return std::optional<JudgeHead>();
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(model));
   if (!is_judge(config)) return std::optional<JudgeHead>();
   FT_ASSIGN_OR_RETURN(const Checkpoint files, Checkpoint::open(model));

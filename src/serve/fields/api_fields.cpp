@@ -191,7 +191,7 @@ constexpr OwnField kOthers[] = {
     {"truncate_prompt_tokens", kVllmTexts | kEmbeddingBody,
      R"({"$ref":"#/components/schemas/NumKept"})"},
     {"truncation_side", kVllmTexts | kEmbeddingBody,
-     R"({"const":"left","description":"truncate_prompt_tokens keeps the last ones."})"},
+     R"({"enum":["left","right"],"description":"The end that truncate_prompt_tokens cuts; embeddings: right unless said."})"},
     {"return_token_ids", kOpenAiTexts,
      R"({"type":"boolean","description":"Answers have token_ids and prompt_token_ids; a stream has the latter first."})"},
     {"return_tokens_as_token_ids", kOpenAiTexts, kFlag},

@@ -145,10 +145,12 @@ void read_request_fields(JsonFields& fields, Request* request) {
     fields.fail("truncate_prompt_tokens must be -1 (as many as fit) or at least 1, not " +
                 std::to_string(wanted));
   }
-  std::string side = "left";
+  std::string side;
   fields.read("truncation_side", &side);
-  if (side != "left") {
-    fields.fail("'truncation_side' must be \"left\", which keeps the last tokens of a prompt");
+  if (side == "left") request->truncation_side = TruncationSide::kLeft;
+  if (side == "right") request->truncation_side = TruncationSide::kRight;
+  if (!side.empty() && request->truncation_side == TruncationSide::kAuto) {
+    fields.fail("'truncation_side' must be \"left\" or \"right\", the end that is cut");
   }
   fields.read("priority", &request->priority);
   fields.read("cache_salt", &request->cache_salt);

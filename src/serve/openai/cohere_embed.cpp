@@ -54,7 +54,10 @@ Result<CohereEmbedRequest> parse_cohere_embed(const json& body, const OpenAiDefa
   read_embedding_types(fields, &request);
   read_truncation(fields, &request, &kept);
   json embedding = {{"input", request.texts}};
-  if (kept) embedding["truncate_prompt_tokens"] = *kept;
+  if (kept) {
+    embedding["truncate_prompt_tokens"] = *kept;
+    embedding["truncation_side"] = "left";
+  }
   if (const json* size = fields.raw("output_dimension"); size != nullptr) {
     embedding["dimensions"] = *size;
   }

@@ -191,7 +191,9 @@ ordered_json start_openai_body(const char* object, const OpenAiLabel& label) {
 std::vector<int32_t> prompt_ids_of(const Request& request, const RequestStats& stats) {
   const std::vector<int32_t>& ids = request.prompt_token_ids;
   const auto kept = std::min(ids.size(), static_cast<size_t>(stats.num_prompt_tokens));
-  return {ids.end() - static_cast<std::ptrdiff_t>(kept), ids.end()};
+  const auto count = static_cast<std::ptrdiff_t>(kept);
+  if (request.truncation_side == TruncationSide::kRight) return {ids.begin(), ids.begin() + count};
+  return {ids.end() - count, ids.end()};
 }
 
 ordered_json openai_response(const OpenAiRequest& request,

@@ -20,20 +20,20 @@ struct Scores {
 
 const RequestOutput& only_choice(const OutputSum& sum) { return sum.choices().front(); }
 
-// Of pairs that the model judged: between 0 and 1.
-Scores judgements(const std::vector<const OutputSum*>& sums) {
+// Of pairs that the model judged: between 0 and 1 unless its own numbers are wanted.
+Scores judgements(const std::vector<const OutputSum*>& sums, bool raw) {
   Scores scores;
   for (const OutputSum* sum : sums) {
     const RequestOutput& pair = only_choice(*sum);
     const double label = pair.embedding.empty() ? 0 : double{pair.embedding.front()};
-    scores.values.push_back(1 / (1 + std::exp(-label)));
+    scores.values.push_back(raw ? label : 1 / (1 + std::exp(-label)));
     scores.num_tokens += pair.stats.num_prompt_tokens;
   }
   return scores;
 }
 
 Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& sums) {
-  if (request.judged) return judgements(sums);
+  if (request.judged) return judgements(sums, request.raw_scores);
   Scores scores;
   const size_t num_first = request.first.size();
   for (size_t i = 0; i < request.second.size(); ++i) {
@@ -72,6 +72,12 @@ ordered_json tei_ranking(const ScoreRequest& request, const Scores& scores,
 
 ordered_json usage_of(int64_t num_tokens) {
   return {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}};
+}
+
+ClassRule rule_of_model(const EngineInfo& info) {
+  if (info.problem_type == "regression") return ClassRule::kNone;
+  if (info.problem_type == "multi_label_classification") return ClassRule::kSigmoid;
+  return info.num_labels < 2 ? ClassRule::kSigmoid : ClassRule::kSoftmax;
 }
 
 }  // namespace
@@ -125,6 +131,45 @@ std::string PoolingFormat::whole(const std::vector<const OutputSum*>& sums) {
                             {"data", embedding_value(request_, choice.embedding)}});
   }
   body["usage"] = usage_of(num_tokens);
+  put_warnings(request_.warnings, &body);
+  return json_text(body);
+}
+
+std::vector<double> class_scores(const EngineInfo& info, const std::vector<float>& numbers,
+                                 ClassRule rule) {
+  std::vector<double> scores(numbers.begin(), numbers.end());
+  if (rule == ClassRule::kOfModel) rule = rule_of_model(info);
+  if (rule == ClassRule::kNone || scores.empty()) return scores;
+  if (rule == ClassRule::kSigmoid) {
+    for (double& score : scores) score = 1 / (1 + std::exp(-score));
+    return scores;
+  }
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - most);
+  for (double& score : scores) score /= sum;
+  return scores;
+}
+
+std::string ClassifyFormat::whole(const std::vector<const OutputSum*>& sums) {
+  nlohmann::ordered_json body = start_openai_body("list", label());
+  body["data"] = nlohmann::ordered_json::array();
+  int64_t num_tokens = 0;
+  for (const OutputSum* sum : sums) {
+    const RequestOutput& output = sum->choices().front();
+    num_tokens += output.stats.num_prompt_tokens;
+    const std::vector<double> scores = class_scores(info_, output.embedding, rule_);
+    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    const auto number = static_cast<size_t>(best);
+    body["data"].push_back(
+        {{"index", body["data"].size()},
+         {"label", number < info_.labels.size() ? nlohmann::ordered_json(info_.labels[number])
+                                                : nlohmann::ordered_json()},
+         {"probs", scores},
+         {"num_classes", scores.size()}});
+  }
+  body["usage"] = {
+      {"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}, {"completion_tokens", 0}};
   put_warnings(request_.warnings, &body);
   return json_text(body);
 }

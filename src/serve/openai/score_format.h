@@ -61,4 +61,30 @@ class PoolingFormat final : public PooledFormat {
   const OpenAiRequest request_;
 };
 
+// What becomes of the numbers that a model gives a text's labels.
+enum class ClassRule : uint8_t {
+  kOfModel,  // as its problem_type says, or else parts of 1; of a single label between 0 and 1
+  kNone,
+  kSoftmax,
+  kSigmoid
+};
+
+std::vector<double> class_scores(const EngineInfo& info, const std::vector<float>& numbers,
+                                 ClassRule rule);
+
+// {"id", "object": "list", "created", "model", "data": [{"index", "label", "probs",
+// "num_classes"}], "usage"} of vLLM's /classify.
+class ClassifyFormat final : public PooledFormat {
+ public:
+  // The engine's info outlives it.
+  ClassifyFormat(const EngineInfo& info, ClassRule rule, OpenAiRequest request, OpenAiLabel label)
+      : PooledFormat(std::move(label)), info_(info), rule_(rule), request_(std::move(request)) {}
+  std::string whole(const std::vector<const OutputSum*>& sums) override;
+
+ private:
+  const EngineInfo& info_;
+  const ClassRule rule_;
+  const OpenAiRequest request_;
+};
+
 }  // namespace foretoken

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/text/ascii_text.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/request_warnings.h"
 
@@ -51,6 +52,7 @@ void read_lengths(JsonFields& fields, ScoreRequest* request) {
 // Reads what embeddings know beside the texts, and makes the request for all of them.
 Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* request) {
   json body = {{"input", request->first}, {"normalize", true}};
+  if (request->is_tei) read_tei_truncation(fields, &body);
   for (const std::string& text : request->second) body["input"].push_back(text);
   for (const char* name : {"model", "truncate_prompt_tokens", "truncation_side", "priority",
                            "cache_salt", "user", "request_id", "add_special_tokens"}) {
@@ -115,6 +117,29 @@ Result<Ids> ids_of_pair(const Engine& engine, const Ids& first, const Request& s
 }
 
 }  // namespace
+
+void read_tei_truncation(JsonFields& fields, json* body) {
+  bool truncates = true;
+  std::string direction = "right";
+  fields.read("truncate", &truncates);
+  fields.read("truncation_direction", &direction);
+  const std::string side = lower_case(direction);
+  if (side != "right" && side != "left") {
+    fields.fail("'truncation_direction' must be \"right\" or \"left\", not \"" +
+                shown_name(direction) + "\"");
+  }
+  if (!truncates) return;
+  (*body)["truncate_prompt_tokens"] = -1;
+  (*body)["truncation_side"] = side;
+}
+
+Status join_pair(const Engine& engine, const Request& first, Request* second) {
+  Ids ids;
+  FT_RETURN_IF_ERROR(encode_one(engine, first, true, &ids));
+  FT_ASSIGN_OR_RETURN(second->prompt_token_ids, ids_of_pair(engine, ids, *second));
+  second->prompt.clear();
+  return {};
+}
 
 Status join_pairs(const Engine& engine, ScoreRequest* request) {
   const int labels = engine.info().num_labels;
@@ -212,7 +237,7 @@ Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults
   fields.read("top_n", &request.top_n);
   if (request.is_tei) request.return_documents = false;
   fields.read(request.is_tei ? "return_text" : "return_documents", &request.return_documents);
-  if (request.is_tei) fields.ignore({"raw_scores", "truncate", "truncation_direction"});
+  if (request.is_tei) fields.read("raw_scores", &request.raw_scores);
   if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
   FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
   return request;

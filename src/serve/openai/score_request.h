@@ -20,6 +20,7 @@ struct ScoreRequest {
   int max_tokens_per_query = 0;
   int max_tokens_per_doc = 0;
   bool return_documents = true;
+  bool raw_scores = false;  // of a model that judges: its own numbers, not between 0 and 1
   // A ranking in the form of Hugging Face's text-embeddings-inference, as llama.cpp has it, too.
   bool is_tei = false;
 };
@@ -40,6 +41,13 @@ Status shorten_texts(const Engine& engine, ScoreRequest* request);
 // For a model that judges texts (EngineInfo::num_labels): a request for each pair takes the place
 // of one for each text. Unsupported where the model gives several numbers. Needs its tokenizer.
 Status join_pairs(const Engine& engine, ScoreRequest* request);
+
+// The request that judges a pair of texts takes the place of `second`. Needs the model's tokenizer.
+Status join_pair(const Engine& engine, const Request& first, Request* second);
+
+// text-embeddings-inference's "truncate" (true unless it is said) and "truncation_direction"
+// ("right" or "left", in any case) as fields of /v1/embeddings.
+void read_tei_truncation(JsonFields& fields, nlohmann::ordered_json* body);
 
 // Appends the field's texts: one, or a list of texts, of {"text"}, or of vLLM's and Cohere's
 // {"content": [{"type": "text", "text"}]}. An empty text, and a missing field, is an error.

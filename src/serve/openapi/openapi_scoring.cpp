@@ -33,7 +33,7 @@ constexpr const char* kScoring = R"json({
     "max_tokens_per_doc": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 2147483647}, {"type": "null"}],
       "description": "Longer documents are compared by their beginning; 0: whole"},
     "truncate_prompt_tokens": {"anyOf": [{"$ref": "#/components/schemas/NumKept"}, {"type": "null"}]},
-    "truncation_side": {"enum": ["left", null]}, "cache_salt": {"type": ["string", "null"]},
+    "truncation_side": {"enum": ["left", "right", null]}, "cache_salt": {"type": ["string", "null"]},
     "add_special_tokens": {"type": ["boolean", "null"]},
     "request_id": {"type": ["string", "null"]}, "user": {"description": "Has no effect."}}},
 "RerankRequest": {
@@ -51,7 +51,7 @@ constexpr const char* kScoring = R"json({
       "description": "Longer documents are compared by their beginning; 0: whole"},
     "return_documents": {"type": ["boolean", "null"]},
     "truncate_prompt_tokens": {"anyOf": [{"$ref": "#/components/schemas/NumKept"}, {"type": "null"}]},
-    "truncation_side": {"enum": ["left", null]}, "cache_salt": {"type": ["string", "null"]},
+    "truncation_side": {"enum": ["left", "right", null]}, "cache_salt": {"type": ["string", "null"]},
     "add_special_tokens": {"type": ["boolean", "null"]},
     "request_id": {"type": ["string", "null"]}, "user": {"description": "Has no effect."}}},
 "Scores": {

@@ -17,9 +17,6 @@ constexpr const char* kTextsAlone =
     "only texts are read and written here; sounds and images need a server of their own models";
 constexpr const char* kNoFiles =
     "files and batches are not kept here; 'foretoken run-batch' answers a file of requests";
-constexpr const char* kNoClasses =
-    "the model has no classes; /v1/embeddings, /v1/score and /v1/rerank tell how near texts are, "
-    "and a chat with structured_outputs '{\"choice\": [...]}' picks one of several";
 constexpr const char* kNoThreads =
     "OpenAI's assistants are not spoken here; /v1/responses goes on with a 'conversation' of "
     "/v1/conversations, or from 'previous_response_id'";
@@ -69,12 +66,9 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v1/images/generations", kTextsAlone},
     {"POST", "/v1/images/edits", kTextsAlone},
     {"POST", "/v1/moderations", kNoClasses},
-    {"POST", "/classify", kNoClasses},
-    {"POST", "/v1/classify", kNoClasses},
     {"GET", "/v1/chat/completions", kNoStoredChats},
     {"POST", "/start_profile", "start the server with --profile FILE"},
     {"POST", "/stop_profile", "start the server with --profile FILE"},
-    {"POST", "/embed", "use /v1/embeddings with 'input'"},
     {"POST", "/v2/chat", "use /v1/chat/completions"},
     {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
     {"POST", "/v1/decisions", kNoClasses},

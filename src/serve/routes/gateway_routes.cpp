@@ -233,6 +233,9 @@ void add_tgi_routes(ServeContext& context, std::vector<Route>* others) {
   for (const auto& [pattern, path] : paths) {
     others->push_back(body_route(context, pattern,
                                  [path](ServeContext& all, const ExchangePtr& exchange, Body body) {
+                                   if (path == TgiPath::kRoot && is_tei_root(all, body)) {
+                                     return handle_tei_root(all, exchange, body);
+                                   }
                                    return handle_tgi(all, exchange, path, std::move(body));
                                  }));
   }
@@ -246,6 +249,8 @@ std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route
   std::vector<Route> others = {
       body_route(context, "/v2/embed", handle_cohere_embed),
       body_route(context, "/v1/fim/completions", handle_fim),
+      body_route(context, "/classify", handle_classify),
+      body_route(context, "/v1/classify", handle_classify),
       body_route(context, "/inference/v1/generate", handle_tokens),
       render_route(context, "/v1/chat/completions/render", OpenAiKind::kChat),
       render_route(context, "/v1/completions/render", OpenAiKind::kCompletion)};
@@ -254,6 +259,7 @@ std::vector<Route> gateway_routes(ServeContext& context, const std::vector<Route
   add_load_routes(context, &others);
   add_tgi_routes(context, &others);
   add_lmstudio_routes(context, routes, &others);
+  for (Route& route : tei_routes(context)) others.push_back(std::move(route));
   return others;
 }
 

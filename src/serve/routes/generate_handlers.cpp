@@ -149,7 +149,10 @@ nlohmann::ordered_json tgi_info(const ServeContext& context) {
           {"model_sha", nullptr},
           {"model_dtype", info.dtype},
           {"model_device_type", info.device},
-          {"model_pipeline_tag", "text-generation"},
+          {"model_pipeline_tag", info.num_labels > 0   ? "text-classification"
+                                 : info.pair_marks > 0 ? "feature-extraction"
+                                                       : "text-generation"},
+          {"auto_truncate", true},
           {"max_concurrent_requests", info.max_num_seqs},
           {"max_best_of", 1},
           {"max_stop_sequences", 4},

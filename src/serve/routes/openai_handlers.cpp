@@ -128,6 +128,7 @@ Status answer_invocation(ServeContext& context, const std::shared_ptr<http::Exch
   };
   if (has("messages")) return handle_openai(context, exchange, OpenAiKind::kChat, body);
   if (has("prompt")) return handle_openai(context, exchange, OpenAiKind::kCompletion, body);
+  if (is_tei_root(context, body)) return handle_tei_root(context, exchange, body);
   if (has("inputs")) return handle_tgi(context, exchange, TgiPath::kRoot, body);
   if (has("query")) return handle_rerank(context, exchange, body);
   if (has("text_1") || has("data_1") || has("queries")) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "serve/flow/serve_context.h"
 
 namespace foretoken {
@@ -18,5 +20,24 @@ Status handle_pooling(ServeContext& context, const std::shared_ptr<http::Exchang
 Status run_pooled(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                   const char* id_prefix, OpenAiRequest request,
                   const std::function<std::unique_ptr<AnswerFormat>(OpenAiLabel)>& make_format);
+
+// The endpoints of Hugging Face's text-embeddings-inference that have no other form here: /embed,
+// /predict, /similarity, /decode, with sentences for those that are not built.
+std::vector<http::Route> tei_routes(ServeContext& context);
+
+// Whether a body of POST / is one for these, and its answer: by what the body has and the model
+// does, as TEI has it.
+bool is_tei_root(const ServeContext& context, const Body& body);
+Status handle_tei_root(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       const Body& body);
+
+// POST /tokenize with "inputs": a list of tokens for each text.
+Status handle_tei_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                           const Body& body);
+
+// POST /classify: the likeliest class of each text in vLLM's form. NotFound for a model without
+// classes.
+Status handle_classify(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                       Body body);
 
 }  // namespace foretoken

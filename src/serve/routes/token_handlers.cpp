@@ -7,6 +7,7 @@
 #include "http/message/header_text.h"
 #include "serve/fields/json_fields.h"
 #include "serve/routes/llama_handlers.h"
+#include "serve/routes/score_handlers.h"
 
 namespace foretoken {
 namespace {
@@ -139,6 +140,7 @@ void complete_tokenizer_info(const Engine& engine, json* info) {
 Status handle_tokenize(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                        const Body& body) {
   if (JsonFields(body, "").has("content")) return answer_content(context, *exchange, body);
+  if (JsonFields(body, "").has("inputs")) return handle_tei_tokenize(context, exchange, body);
   TokenizeBody asked;
   const bool chat = body.contains("messages") && !body["messages"].is_null();
   asked.add_special = !chat;

@@ -336,7 +336,7 @@ TEST(RequestBuilder, PoolingFillsTheModelAndHasNoOutput) {
   EXPECT_EQ(state.embedding.size(), 8u);
 }
 
-TEST(RequestBuilder, LongPromptsLoseTheirBeginning) {
+TEST(RequestBuilder, LongPromptsLoseTheirBeginningAndEmbeddingsTheirEnd) {
   const auto kept = [](int length, int truncate, int max_tokens, Pooling pooling) {
     Request request;
     for (int i = 0; i < length; ++i) request.prompt_token_ids.push_back(i % 50);
@@ -346,7 +346,8 @@ TEST(RequestBuilder, LongPromptsLoseTheirBeginning) {
     const auto built = build(std::move(request));
     EXPECT_TRUE(built.ok()) << built.status().message();
     const Sequence& sequence = built.value().front()->sequence;
-    EXPECT_EQ(sequence.tokens.back(), (length - 1) % 50);
+    const bool pools = pooling != Pooling::kNone;
+    EXPECT_EQ(sequence.tokens.back(), ((pools ? sequence.prompt_len : length) - 1) % 50);
     return sequence.prompt_len;
   };
   EXPECT_EQ(kept(30, 10, 5, Pooling::kNone), 10);
@@ -378,6 +379,25 @@ TEST(RequestBuilder, LongTextsKeepTheMarksAroundThem) {
   EXPECT_EQ(kept(4), (Ids{2, 11, 12, 3}));
   EXPECT_EQ(kept(1), (Ids{2}));
   EXPECT_EQ(kept(9), (Ids{2, 11, 12, 13, 14, 3}));
+}
+
+TEST(RequestBuilder, EitherEndIsCut) {
+  const auto kept = [](TruncationSide side, Pooling pooling) {
+    Request request;
+    request.prompt_token_ids = {11, 12, 13, 14, 15};
+    request.truncate_prompt_tokens = 2;
+    request.truncation_side = side;
+    request.pooling = pooling;
+    request.sampling.max_tokens = 1;
+    const auto built = build(std::move(request));
+    EXPECT_TRUE(built.ok()) << built.status().message();
+    return built.value().front()->sequence.tokens;
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(kept(TruncationSide::kLeft, Pooling::kNone), (Ids{14, 15}));
+  EXPECT_EQ(kept(TruncationSide::kRight, Pooling::kNone), (Ids{11, 12}));
+  EXPECT_EQ(kept(TruncationSide::kLeft, Pooling::kMean), (Ids{14, 15}));
+  EXPECT_EQ(kept(TruncationSide::kAuto, Pooling::kMean), (Ids{11, 12}));
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
 
+#include "gguf/gguf_bytes.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -23,6 +25,28 @@ TEST(OwnPooling, IsWhatTheFolderSays) {
             Pooling::kMean);
   EXPECT_EQ(pooling_of(R"({"pooling_mode_lasttoken": true})"), Pooling::kLast);
   EXPECT_EQ(pooling_of(R"({"pooling_mode": "mean"})", false), Pooling::kMean);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_max_tokens": true})"), Pooling::kMax);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode_mean_sqrt_len_tokens": true})"), Pooling::kMeanSqrtLen);
+  EXPECT_EQ(pooling_of(R"({"pooling_mode": "weightedmean"})"), Pooling::kWeightedMean);
+}
+
+TEST(OwnPooling, ModulesNameTheFolder) {
+  const test::ScratchFolder folder;
+  folder.write("modules.json", R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                                   {"path": "pool", "type": "sentence_transformers.models.Pooling"}])");
+  std::filesystem::create_directory(folder.file("pool"));
+  folder.write("pool/config.json", R"({"pooling_mode": "mean"})");
+  EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kMean);
+}
+
+TEST(OwnPooling, IsTheTypeOfAFile) {
+  const test::ScratchFolder folder;
+  for (const auto& [type, wanted] : {std::pair(1U, Pooling::kMean), std::pair(2U, Pooling::kCls),
+                                     std::pair(3U, Pooling::kLast), std::pair(4U, Pooling::kCls)}) {
+    test::GgufBytes bytes(0, 2);
+    bytes.text_value("general.architecture", "bert").u32_value("bert.pooling_type", type);
+    EXPECT_EQ(own_pooling(bytes.align().write(folder.file("m.gguf")), true), wanted) << type;
+  }
 }
 
 TEST(OwnPooling, OfAClassifierGoesByItsConfig) {
@@ -39,7 +63,9 @@ TEST(OwnPooling, GoesByWhatRowsSeeWhereNothingIsSaid) {
   const test::ScratchFolder folder;
   EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kCls);
   EXPECT_EQ(own_pooling(folder.path(), false), Pooling::kLast);
-  EXPECT_EQ(pooling_of(R"({"pooling_mode_max_tokens": true})", false), Pooling::kLast);
+  EXPECT_EQ(
+      pooling_of(R"({"pooling_mode_max_tokens": true, "pooling_mode_cls_token": true})", false),
+      Pooling::kLast);
   EXPECT_EQ(pooling_of("no json", true), Pooling::kCls);
 }
 

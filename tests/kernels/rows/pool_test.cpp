@@ -1,5 +1,8 @@
 #include "kernels/rows/pool.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "support/random_data.h"
 #include "support/step_data.h"
 #include "support/thinning.h"
@@ -77,13 +80,19 @@ class PoolTest : public StepTest {
 
   static double reference(int slot, int len, DevicePooling pooling, int hidden, int column,
                           DType dtype) {
-    double sum = 0;
+    double sum = 0, most = -1e30, weighted = 0;
     for (int position = 0; position < len; ++position) {
       if (pooling == DevicePooling::kFirst && position > 0) continue;
       if (pooling == DevicePooling::kLast && position + 1 < len) continue;
       const auto state = typed_data(state_of(slot, position, hidden), dtype).values;
-      sum += state[static_cast<size_t>(column)];
+      const double value = state[static_cast<size_t>(column)];
+      sum += value;
+      most = std::max(most, value);
+      weighted += (position + 1) * value;
     }
+    if (pooling == DevicePooling::kMax) return most;
+    if (pooling == DevicePooling::kMeanSqrtLen) return sum / std::sqrt(len);
+    if (pooling == DevicePooling::kWeightedMean) return weighted / (len * (len + 1) / 2.0);
     return pooling == DevicePooling::kMean ? sum / len : sum;
   }
 };
@@ -93,7 +102,9 @@ TEST_F(PoolTest, EveryKindMatchesDoublePrecisionInEveryChunking) {
   constexpr int kHidden = 83;
   int kinds = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const auto pooling : {DevicePooling::kFirst, DevicePooling::kLast, DevicePooling::kMean}) {
+    for (const auto pooling :
+         {DevicePooling::kFirst, DevicePooling::kLast, DevicePooling::kMean, DevicePooling::kMax,
+          DevicePooling::kMeanSqrtLen, DevicePooling::kWeightedMean}) {
       if (kinds++ % test_thinning() != 0) continue;
       const auto whole = run(lens, {300, 300, 300, 300}, pooling, kHidden, dtype);
       for (int s = 0; s < kSlots; ++s) {

@@ -153,7 +153,7 @@ TEST(SamplingFields, RangesAreCheckedByName) {
 TEST(SamplingFields, RequestFields) {
   const json object =
       json::parse(R"({"priority": -3, "cache_salt": "x", "add_special_tokens": false,
-      "truncate_prompt_tokens": -1, "speculative": {"enabled": true, "num_speculative_tokens": 2}})");
+      "truncate_prompt_tokens": -1, "truncation_side": "right", "speculative": {"enabled": true, "num_speculative_tokens": 2}})");
   JsonFields fields(object, "");
   Request request;
   read_request_fields(fields, &request);
@@ -163,6 +163,7 @@ TEST(SamplingFields, RequestFields) {
   EXPECT_EQ(request.cache_salt, "x");
   EXPECT_FALSE(request.add_special_tokens);
   EXPECT_EQ(request.truncate_prompt_tokens, -1);
+  EXPECT_EQ(request.truncation_side, TruncationSide::kRight);
   EXPECT_EQ(request.speculative.enabled, true);
   EXPECT_EQ(request.speculative.num_speculative_tokens, 2);
   const json wrong = {{"speculative", {{"enable", true}}}};

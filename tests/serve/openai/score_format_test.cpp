@@ -65,5 +65,51 @@ TEST(ScoreFormat, PooledVectors) {
   EXPECT_EQ(json::parse(format.error(invalid_argument("'x' is wrong")))["error"]["param"], "x");
 }
 
+EngineInfo info_of(std::vector<std::string> labels, const std::string& problem_type) {
+  EngineInfo info;
+  info.num_labels = static_cast<int>(labels.size());
+  info.labels = std::move(labels);
+  info.problem_type = problem_type;
+  return info;
+}
+
+TEST(ClassScores, GoByWhatTheModelWasTrainedFor) {
+  const std::vector<float> numbers = {0, 0};
+  const auto scores = [&](const char* problem) {
+    return class_scores(info_of({"a", "b"}, problem), numbers, ClassRule::kOfModel);
+  };
+  EXPECT_EQ(scores(""), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(scores("single_label_classification"), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(scores("regression"), (std::vector<double>{0, 0}));
+  const EngineInfo several = info_of({"a", "b"}, "multi_label_classification");
+  EXPECT_NEAR(class_scores(several, {0, 2}, ClassRule::kOfModel)[1], 0.8808, 1e-4);
+  const EngineInfo one = info_of({"a"}, "");
+  EXPECT_EQ(class_scores(one, {0}, ClassRule::kOfModel), (std::vector<double>{0.5}));
+}
+
+TEST(ClassScores, OrByWhatIsWished) {
+  const EngineInfo info = info_of({"a", "b"}, "");
+  EXPECT_EQ(class_scores(info, {3, -1}, ClassRule::kNone), (std::vector<double>{3, -1}));
+  EXPECT_NEAR(class_scores(info, {1000, 0}, ClassRule::kSoftmax)[0], 1, 1e-12);
+  EXPECT_EQ(class_scores(info, {0, 0}, ClassRule::kSigmoid), (std::vector<double>{0.5, 0.5}));
+}
+
+TEST(ClassifyFormat, NamesTheLikeliestClass) {
+  const EngineInfo info = info_of({"sad", "glad"}, "");
+  RequestOutput output;
+  output.embedding = {-1, 1};
+  output.stats.num_prompt_tokens = 3;
+  output.finished = output.request_finished = true;
+  OutputSum sum;
+  sum.add(output);
+  ClassifyFormat format(info, ClassRule::kOfModel, {}, {.id = "classify-1", .model = "m"});
+  const json body = json::parse(format.whole({&sum}));
+  EXPECT_EQ(body["object"], "list");
+  EXPECT_EQ(body["data"][0]["label"], "glad");
+  EXPECT_EQ(body["data"][0]["num_classes"], 2);
+  EXPECT_NEAR(body["data"][0]["probs"][1].get<double>(), 0.8808, 1e-4);
+  EXPECT_EQ(body["usage"]["total_tokens"], 3);
+}
+
 }  // namespace
 }  // namespace foretoken

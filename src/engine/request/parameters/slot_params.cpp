@@ -45,6 +45,12 @@ DevicePooling device_pooling(Pooling wanted, const RequestLimits& limits) {
       return DevicePooling::kLast;
     case Pooling::kMean:
       return DevicePooling::kMean;
+    case Pooling::kMax:
+      return DevicePooling::kMax;
+    case Pooling::kMeanSqrtLen:
+      return DevicePooling::kMeanSqrtLen;
+    case Pooling::kWeightedMean:
+      return DevicePooling::kWeightedMean;
   }
   return DevicePooling::kNone;
 }

@@ -1,6 +1,7 @@
 #include "kernels/rows/pool.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
@@ -27,6 +28,20 @@ FT_INLINE void add_row(float* sum, const T* row, int count) {
 FT_HOT void add_row_f32(float* sum, const float* row, int count) { add_row(sum, row, count); }
 FT_HOT void add_row_bf16(float* sum, const uint16_t* row, int count) { add_row(sum, row, count); }
 
+template <class T>
+void keep_largest(float* most, const T* row, int count) {
+  for (int i = 0; i < count; ++i) most[i] = std::max(most[i], load_one(row + i));
+}
+
+// The product is rounded before it is added, as on other devices.
+template <class T>
+void add_weighted(float* sum, const T* row, float weight, int count) {
+  for (int i = 0; i < count; ++i) {
+    const volatile float product = weight * load_one(row + i);
+    sum[i] += product;
+  }
+}
+
 // Columns [begin, begin + count) of one span.
 struct Piece {
   const PoolArgs& args;
@@ -37,21 +52,46 @@ struct Piece {
   float* accumulator() const {
     return args.accumulators + int64_t{span.slot} * args.hidden + begin;
   }
+  int64_t place(int32_t offset) const {
+    return int64_t{span.row_begin + offset} * args.hidden + begin;
+  }
   void add_state(int32_t offset) const {
-    const int64_t at = int64_t{span.row_begin + offset} * args.hidden + begin;
     if (args.dtype == DType::kF32) {
-      add_row_f32(accumulator(), static_cast<const float*>(args.states) + at, count);
+      add_row_f32(accumulator(), static_cast<const float*>(args.states) + place(offset), count);
     } else {
-      add_row_bf16(accumulator(), static_cast<const uint16_t*>(args.states) + at, count);
+      add_row_bf16(accumulator(), static_cast<const uint16_t*>(args.states) + place(offset), count);
+    }
+  }
+  template <class Use>
+  void with_state(int32_t offset, const Use& use) const {
+    if (args.dtype == DType::kF32) {
+      use(static_cast<const float*>(args.states) + place(offset));
+    } else {
+      use(static_cast<const uint16_t*>(args.states) + place(offset));
     }
   }
 };
 
 void gather(const Piece& piece, DevicePooling pooling, int32_t first, bool complete) {
   const int32_t rows = piece.span.num_rows;
-  if (first == 0) std::fill_n(piece.accumulator(), piece.count, 0.0f);
-  if (pooling == DevicePooling::kMean) {
+  const bool is_max = pooling == DevicePooling::kMax;
+  if (first == 0) {
+    std::fill_n(piece.accumulator(), piece.count,
+                is_max ? -std::numeric_limits<float>::infinity() : 0.0f);
+  }
+  if (pooling == DevicePooling::kMean || pooling == DevicePooling::kMeanSqrtLen) {
     for (int32_t i = 0; i < rows; ++i) piece.add_state(i);
+  } else if (is_max) {
+    for (int32_t i = 0; i < rows; ++i) {
+      piece.with_state(
+          i, [&](const auto* row) { keep_largest(piece.accumulator(), row, piece.count); });
+    }
+  } else if (pooling == DevicePooling::kWeightedMean) {
+    for (int32_t i = 0; i < rows; ++i) {
+      const auto weight = static_cast<float>(first + i + 1);
+      piece.with_state(
+          i, [&](const auto* row) { add_weighted(piece.accumulator(), row, weight, piece.count); });
+    }
   } else if (pooling == DevicePooling::kFirst && first == 0) {
     piece.add_state(0);
   } else if (pooling == DevicePooling::kLast && complete) {
@@ -69,7 +109,7 @@ void pool_piece(const PoolArgs& a, int32_t index, int begin) {
   const bool complete = slot.computed + span.num_rows == slot.len;
   gather(piece, pooling, slot.computed, complete);
   if (!complete) return;
-  const float divisor = pooling == DevicePooling::kMean ? static_cast<float>(slot.len) : 1.0f;
+  const float divisor = pool_divisor(pooling, slot.len);
   float* pooled = result_view(a.result, a.limits).pooled + int64_t{index} * a.hidden + begin;
   const float* sum = piece.accumulator();
   for (int i = 0; i < piece.count; ++i) pooled[i] = sum[i] / divisor;

@@ -28,10 +28,17 @@ __global__ void __launch_bounds__(kThreads) pool_kernel(PoolArgs args) {
       static_cast<const T*>(args.states) + int64_t{span.row_begin} * args.hidden + column;
   const auto state = [&](int row) { return to_float(states[int64_t{row} * args.hidden]); };
   float* accumulator = args.accumulators + int64_t{span.slot} * args.hidden + column;
-  float sum = first == 0 ? 0.0f : *accumulator;
-  if (pooling == DevicePooling::kMean) {
+  const bool is_max = pooling == DevicePooling::kMax;
+  float sum = first > 0 ? *accumulator : is_max ? -INFINITY : 0.0f;
+  if (pooling == DevicePooling::kMean || pooling == DevicePooling::kMeanSqrtLen) {
 #pragma unroll 16
     for (int row = 0; row < span.num_rows; ++row) sum = __fadd_rn(sum, state(row));
+  } else if (is_max) {
+    for (int row = 0; row < span.num_rows; ++row) sum = fmaxf(sum, state(row));
+  } else if (pooling == DevicePooling::kWeightedMean) {
+    for (int row = 0; row < span.num_rows; ++row) {
+      sum = __fadd_rn(sum, __fmul_rn(static_cast<float>(first + row + 1), state(row)));
+    }
   } else if (pooling == DevicePooling::kFirst && first == 0) {
     sum = state(0);
   } else if (pooling == DevicePooling::kLast && complete) {
@@ -39,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) pool_kernel(PoolArgs args) {
   }
   *accumulator = sum;
   if (!complete) return;
-  const float divisor = pooling == DevicePooling::kMean ? static_cast<float>(len) : 1.0f;
+  const float divisor = pool_divisor(pooling, len);
   result_view(args.result, args.limits).pooled[int64_t{index} * args.hidden + column] =
       __fdiv_rn(sum, divisor);
 }

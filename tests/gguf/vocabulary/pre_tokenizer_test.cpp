@@ -1,4 +1,4 @@
-#include "gguf/pre_tokenizer.h"
+#include "gguf/vocabulary/pre_tokenizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gguf/pre_tokenizer.h"
+#include "gguf/vocabulary/pre_tokenizer.h"
 
 #include "gguf/vocabulary/tokenizer_build.h"
 
@@ -8,76 +8,77 @@ namespace {
 using Json = nlohmann::json;
 
 using Step = PreTokenizerStep;
-using Kind = PreTokenizerStep::Kind;
+using StepKind = PreTokenizerStep::Kind;
 
-constexpr Step kGpt2[] = {{Kind::kGpt2}};
-constexpr Step kDigitsAndGpt2[] = {{Kind::kDigits}, {Kind::kGpt2}};
-constexpr Step kLlama3[] = {{Kind::kRegex, kThreeDigitsPattern}};
-constexpr Step kQwen2[] = {{Kind::kRegex, kOneDigitPattern}};
+constexpr Step kGpt2Steps[] = {{StepKind::kGpt2}};
+constexpr Step kDigitsAndGpt2[] = {{StepKind::kDigits}, {StepKind::kGpt2}};
+constexpr Step kLlama3[] = {{StepKind::kRegex, kThreeDigitsPattern}};
+constexpr Step kQwen2[] = {{StepKind::kRegex, kOneDigitPattern}};
 constexpr Step kQwen35[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 constexpr Step kTekken[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
-constexpr Step kGpt4o[] = {{Kind::kRegex, kO200kPattern}};
+constexpr Step kGpt4o[] = {{StepKind::kRegex, kO200kPattern}};
 constexpr Step kSeedCoder[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 constexpr Step kBailing[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}};
 constexpr Step kExaoneMoe[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}};
 constexpr std::string_view kSymbolsAndWordsPattern =
     R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr Step kDeepSeek3[] = {{Kind::kRegex, R"(\p{N}{1,3})"},
-                               {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
-                               {Kind::kRegex, kSymbolsAndWordsPattern}};
-constexpr Step kDeepSeekCoder[] = {{Kind::kRegex, R"([\r\n])"},
-                                   {Kind::kRegex, R"(\s?\p{L}+)"},
-                                   {Kind::kRegex, R"(\s?\p{P}+)"},
-                                   {Kind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
-                                   {Kind::kDigits}};
+constexpr Step kDeepSeek3[] = {{StepKind::kRegex, R"(\p{N}{1,3})"},
+                               {StepKind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+                               {StepKind::kRegex, kSymbolsAndWordsPattern}};
+constexpr Step kDeepSeekCoder[] = {{StepKind::kRegex, R"([\r\n])"},
+                                   {StepKind::kRegex, R"(\s?\p{L}+)"},
+                                   {StepKind::kRegex, R"(\s?\p{P}+)"},
+                                   {StepKind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
+                                   {StepKind::kDigits}};
 // Letters are those with an upper and a lower case.
 constexpr Step kDeepSeekLlm[] = {
-    {Kind::kRegex, R"([\r\n])"},
-    {Kind::kRegex, R"(\s?[\p{Lu}\p{Ll}\p{Lt}]+)"},
-    {Kind::kRegex, "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"},
-    {Kind::kRegex, R"(\s+$)"},
-    {Kind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
-    {Kind::kRegex, R"(\p{N}+)"}};
-constexpr Step kFalcon[] = {{Kind::kPunctuation}, {Kind::kGpt2}, {Kind::kRegex, "[0-9][0-9][0-9]"}};
+    {StepKind::kRegex, R"([\r\n])"},
+    {StepKind::kRegex, R"(\s?[\p{Lu}\p{Ll}\p{Lt}]+)"},
+    {StepKind::kRegex, "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"},
+    {StepKind::kRegex, R"(\s+$)"},
+    {StepKind::kRegex, "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
+    {StepKind::kRegex, R"(\p{N}+)"}};
+constexpr Step kFalcon[] = {
+    {StepKind::kPunctuation}, {StepKind::kGpt2}, {StepKind::kRegex, "[0-9][0-9][0-9]"}};
 constexpr std::string_view kWords = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
-constexpr Step kBloom[] = {{Kind::kRegex, kWords}};
-constexpr Step kViking[] = {{Kind::kRegex, kWords}, {Kind::kDigits}};
-constexpr Step kKimi[] = {{Kind::kRegex, kHanRunsPattern}};
+constexpr Step kBloom[] = {{StepKind::kRegex, kWords}};
+constexpr Step kViking[] = {{StepKind::kRegex, kWords}, {StepKind::kDigits}};
+constexpr Step kKimi[] = {{StepKind::kRegex, kHanRunsPattern}};
 // Digits in threes from the end.
-constexpr Step kTinyAya[] = {{Kind::kRegex, R"(\d{1,3}(?=(?:\d{3})*\b))"},
-                             {Kind::kRegex, kO200kPattern}};
+constexpr Step kTinyAya[] = {{StepKind::kRegex, R"(\d{1,3}(?=(?:\d{3})*\b))"},
+                             {StepKind::kRegex, kO200kPattern}};
 constexpr Step kAfmoe[] = {
-    {Kind::kRegex, R"(\p{Nd}{1,3}(?=(?:\p{Nd}{3})*(?!\p{Nd})))"},
-    {Kind::kRegex,
+    {StepKind::kRegex, R"(\p{Nd}{1,3}(?=(?:\p{Nd}{3})*(?!\p{Nd})))"},
+    {StepKind::kRegex,
      "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f"
      "\u2f00-\u2fdf]+|[\u0e40-\u0e7f]+|[\u0e80-\u0eff]+|[\u1780-\u17ff]+|"
      "[\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff]+|[\uac00-\ud7af\u1100-\u11ff]+"},
-    {Kind::kRegex, kSymbolsAndWordsPattern}};
+    {StepKind::kRegex, kSymbolsAndWordsPattern}};
 // Line breaks begin pieces.
-constexpr Step kLaguna[] = {{Kind::kRegex, R"((?:\r?\n)+(?!\r?\n))"},
-                            {Kind::kRegex, kOneDigitPattern}};
+constexpr Step kLaguna[] = {{StepKind::kRegex, R"((?:\r?\n)+(?!\r?\n))"},
+                            {StepKind::kRegex, kOneDigitPattern}};
 constexpr Step kSpark[] = {
-    {Kind::kRegex, R"(\p{N}{1,3})"},
-    {Kind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
-    {Kind::kRegex,
+    {StepKind::kRegex, R"(\p{N}{1,3})"},
+    {StepKind::kRegex, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
+    {StepKind::kRegex,
      R"([!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)"},
-    {Kind::kDigits}};
+    {StepKind::kDigits}};
 constexpr Step kYoutu[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      "[\uac00-\ud7a3\u3131-\u318e]+|["
      "\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|["
      "\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"},
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 
 // The first of those that mean the same is the one that is written.
@@ -93,19 +94,24 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "jina-v5-nano", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
     {.name = "qwen2", .steps = kQwen2, .composes = true},
     {.name = "tekken", .steps = kTekken, .ignores_merges = true, .adds_bos = true},
-    {.name = "gpt-2", .steps = kGpt2},
-    {.name = "default", .steps = kGpt2},
-    {.name = "phi-2", .steps = kGpt2},
-    {.name = "gigachat", .steps = kGpt2},
-    {.name = "mellum", .steps = kGpt2},
-    {.name = "a.x-4.0", .steps = kGpt2},
-    {.name = "modern-bert", .steps = kGpt2},
-    {.name = "jais", .steps = kGpt2},
-    {.name = "trillion", .steps = kGpt2},
-    {.name = "exaone4", .steps = kGpt2},
-    {.name = "granite-docling", .steps = kGpt2},
-    {.name = "mpt", .steps = kGpt2, .composes = true},
-    {.name = "olmo", .steps = kGpt2, .composes = true},
+    {.name = "gpt-2", .steps = kGpt2Steps},
+    {.name = "default", .steps = kGpt2Steps},
+    {.name = "phi-2", .steps = kGpt2Steps},
+    {.name = "gigachat", .steps = kGpt2Steps},
+    {.name = "mellum", .steps = kGpt2Steps},
+    {.name = "a.x-4.0", .steps = kGpt2Steps},
+    {.name = "modern-bert", .steps = kGpt2Steps},
+    {.name = "roberta-bpe", .steps = kGpt2Steps},
+    {.name = "jina-v1-en", .steps = kGpt2Steps},
+    {.name = "jina-v2-code", .steps = kGpt2Steps},
+    {.name = "jina-v2-es", .steps = kGpt2Steps},
+    {.name = "jina-v2-de", .steps = kGpt2Steps},
+    {.name = "jais", .steps = kGpt2Steps},
+    {.name = "trillion", .steps = kGpt2Steps},
+    {.name = "exaone4", .steps = kGpt2Steps},
+    {.name = "granite-docling", .steps = kGpt2Steps},
+    {.name = "mpt", .steps = kGpt2Steps, .composes = true},
+    {.name = "olmo", .steps = kGpt2Steps, .composes = true},
     {.name = "smollm", .steps = kDigitsAndGpt2},
     {.name = "starcoder", .steps = kDigitsAndGpt2},
     {.name = "refact", .steps = kDigitsAndGpt2},
@@ -203,17 +209,17 @@ Json pre_tokenizer_json(const PreTokenizer& pre) {
   bool maps_bytes = false;
   for (const Step& step : pre.steps) {
     switch (step.kind) {
-      case Kind::kRegex:
+      case StepKind::kRegex:
         steps.push_back(split_step(step.regex));
         break;
-      case Kind::kGpt2:
+      case StepKind::kGpt2:
         steps.push_back(byte_level_step(true));
         maps_bytes = true;
         break;
-      case Kind::kDigits:
+      case StepKind::kDigits:
         steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
         break;
-      case Kind::kPunctuation:
+      case StepKind::kPunctuation:
         steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
         break;
     }

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "gguf/model_files.h"
+
+namespace foretoken {
+
+// What the numbers of a model that judges texts mean.
+struct JudgeLabels {
+  std::vector<std::string> names;  // as many as there are numbers
+  // config.json's problem_type: "regression", "single_label_classification",
+  // "multi_label_classification", or empty.
+  std::string problem_type;
+};
+
+// As id2label and problem_type of config.json say; transformers' LABEL_n where it names none. Any
+// thread.
+JudgeLabels judge_labels(const ModelFiles& model, int num_labels);
+
+}  // namespace foretoken

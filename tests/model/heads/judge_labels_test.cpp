@@ -1,0 +1,32 @@
+#include "model/heads/judge_labels.h"
+
+#include <gtest/gtest.h>
+
+#include "support/scratch_folder.h"
+
+namespace foretoken {
+namespace {
+
+JudgeLabels labels_of(const char* config) {
+  const test::ScratchFolder folder;
+  folder.write("config.json", config);
+  return judge_labels(ModelFiles(folder.path()), 2);
+}
+
+TEST(JudgeLabels, AreThoseOfTheConfig) {
+  const JudgeLabels labels = labels_of(
+      R"({"id2label": {"0": "sad", "1": "glad"}, "problem_type": "multi_label_classification"})");
+  EXPECT_EQ(labels.names, (std::vector<std::string>{"sad", "glad"}));
+  EXPECT_EQ(labels.problem_type, "multi_label_classification");
+}
+
+TEST(JudgeLabels, HaveNumbersWhereNoneAreNamed) {
+  for (const char* config : {"{}", R"({"id2label": {"0": 3}, "problem_type": null})", "no json"}) {
+    const JudgeLabels labels = labels_of(config);
+    EXPECT_EQ(labels.names, (std::vector<std::string>{"LABEL_0", "LABEL_1"})) << config;
+    EXPECT_EQ(labels.problem_type, "");
+  }
+}
+
+}  // namespace
+}  // namespace foretoken
