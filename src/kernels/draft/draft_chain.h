@@ -5,10 +5,11 @@
 
 namespace foretoken {
 
-// Between the drafts of a block whose logits depend on the draft before (the Markov head of DSpark,
-// DeepSeek-AI 2026). The block's logits rows of a slot lie side by side; the one whose `before` is
-// len - 1 is of the slot's first draft, and its token row has the last known token.
-// First the ids of draft `draft` - 1 are taken: for the slots that wanted it, in order, i = 0, 1,
+// Between the drafts of a block whose logits depend on the drafts before (the Markov head of
+// DSpark, DeepSeek-AI 2026). The block's logits rows of a slot lie side by side; the one whose
+// `before` is len - 1 is of the slot's first draft; the token row `lead` before its own has the
+// last known token. First the ids of draft `draft` - 1 are taken: for the slots that wanted it, in
+// order, i = 0, 1,
 // ..: sampled[row of that draft] = drawn[i], or id_map[drawn[i]] with a map; where that is negative
 // or confidence[i] < least, the slot wants no draft from that one on (draft.num_draft_tokens =
 // draft - 1). Then rows for draft `draft`
@@ -41,6 +42,7 @@ struct DraftChainArgs {
   int32_t num_slots;
   int32_t max_rows;  // of the block's logits
   int32_t max_out;   // at least the slots that draft
+  int32_t lead = 0;  // 0 or 1: the block's first row drafts, too, or it does not
 };
 
 void draft_chain(Queue& queue, const DraftChainArgs& args);

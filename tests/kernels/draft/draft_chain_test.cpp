@@ -79,6 +79,21 @@ TEST_F(DraftChainTest, EachDraftFollowsTheOneBefore) {
   EXPECT_EQ(read(args_.sampled, 5), (Ids{50, 51, 52, 60, 61}));
 }
 
+// Of a block whose first row, of the last known token, drafts nothing.
+TEST_F(DraftChainTest, TheFirstRowNeedNotDraft) {
+  args_.logits_rows = to_device(Ids{1, 2, 3, 5, 6});
+  args_.row_slot = to_device(Ids{0, 0, 0, 0, 3, 3, 3});
+  args_.before = to_device(Ids{3, 4, 5, 6, 7, 8, 9});
+  args_.token_ids = to_device(Ids{40, 9, 9, 9, 43, 9, 9});
+  args_.lead = 1;
+  run(0, {});
+  EXPECT_EQ(live(args_.out_ids), (Ids{40, 43}));
+  EXPECT_EQ(live(args_.out_from), (Ids{0, 3}));
+  EXPECT_EQ(live(args_.out_positions), (Ids{4, 8}));
+  run(1, {50, 60});
+  EXPECT_EQ(live(args_.out_ids), (Ids{50, 60}));
+}
+
 TEST_F(DraftChainTest, IdsOfAReducedVocabularyAreMapped) {
   args_.id_map = to_device(Ids{70, 71, 72});
   run(0, {});

@@ -26,7 +26,7 @@ void draft_chain(const void* args, CpuPool&) {
     if (a.before[token_row] + 1 != state.len) continue;
     if (a.draft > 0 && state.draft.num_draft_tokens >= a.draft) take_before(a, row, taken++, state);
     if (state.draft.num_draft_tokens <= a.draft) continue;
-    a.out_ids[rows] = a.draft > 0 ? a.sampled[row + a.draft - 1] : a.token_ids[token_row];
+    a.out_ids[rows] = a.draft > 0 ? a.sampled[row + a.draft - 1] : a.token_ids[token_row - a.lead];
     a.out_from[rows] = row + a.draft;
     a.out_positions[rows] = state.len - 1 + a.draft;
     a.out_slot[rows] = slot;

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kChainThreads) draft_chain_kernel(DraftChainAr
     const bool takes = is_first && args.draft > 0 && wanted >= args.draft;
     const int i = taken + block_scan<kChainThreads>(takes ? 1 : 0, scratch) - 1;
     taken += scratch[kChainThreads - 1];
-    int id = is_first ? args.token_ids[token_row] : 0;
+    int id = is_first ? args.token_ids[token_row - args.lead] : 0;
     if (takes) {
       id = args.drawn[i];
       if (id >= 0 && args.id_map != nullptr) id = args.id_map[id];
