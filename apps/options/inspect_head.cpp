@@ -82,6 +82,10 @@ ordered_json head_sizes(const DrafterEntry& entry, const DraftHeadConfig& head,
     sizes["markov_rank"] = head.markov_rank;
     sizes["confidence"] = head.has_confidence;
   }
+  if (head.gru_size > 0) {
+    sizes["gru_hidden_dim"] = head.gru_size;
+    sizes["emb_dim"] = head.gru_rank;
+  }
   sizes["weights_mib"] = mebibytes(draft_head_weight_bytes(head, target));
   sizes["kv_cache_bytes_per_token"] =
       bytes *

@@ -20,7 +20,7 @@ namespace foretoken {
 namespace {
 
 int block_rows(const DraftHeadConfig& head, int num_draft_tokens) {
-  return num_draft_tokens + (head.traits().anchor_drafts ? 0 : 1);
+  return num_draft_tokens + (head.anchor_drafts ? 0 : 1);
 }
 
 class BlockDrafter final : public Drafter {
@@ -106,6 +106,7 @@ Status BlockDrafter::take_markov() {
                                       .dtype = matrix().dtype,
                                       .probabilistic = probabilistic_,
                                       .is_cut = matrix().sharding.is_cut(),
+                                      .leads = !head_->config().anchor_drafts,
                                       .least_confidence = least_confidence_},
                   head_->markov());
   return markov_->take();
@@ -154,7 +155,7 @@ void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& 
 }
 
 Result<int> max_draft_tokens(const SpeculativeConfig& config, const DraftHeadConfig& head) {
-  const int in_block = head.block_size - (head.traits().anchor_drafts ? 0 : 1);
+  const int in_block = head.block_size - (head.anchor_drafts ? 0 : 1);
   const int most = std::min(in_block, kMaxDraftTokens);
   const int wanted = config.num_speculative_tokens;
   if (wanted == 0) return std::min(most, kMaxOwnDrafts);

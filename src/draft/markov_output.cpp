@@ -18,7 +18,10 @@ MarkovOutput::MarkovOutput(Device& device, const Sizes& sizes, const BlockHead::
       sizes_(sizes),
       markov_(markov),
       rank_(markov.output->inputs),
-      arena_(device, MemoryKind::kDevice) {}
+      embedding_width_(markov.gru.input != nullptr ? markov.gru.input->inputs : rank_),
+      arena_(device, MemoryKind::kDevice) {
+  if (markov.gru.input != nullptr) history_.emplace(markov.gru, sizes.max_spans, sizes.dtype);
+}
 
 Status MarkovOutput::take() {
   const char* what = "a drafter's logits (lower --max-num-seqs)";
@@ -36,11 +39,13 @@ Status MarkovOutput::take() {
     const auto vocab = static_cast<size_t>(sizes_.target_vocab);
     FT_ASSIGN_OR_RETURN(spread_, arena_.take_array<float>(spans * vocab, what));
   }
-  FT_ASSIGN_OR_RETURN(embedded_, arena_.take_array<float>(spans * rank, what));
+  const auto width = static_cast<size_t>(embedding_width_);
+  FT_ASSIGN_OR_RETURN(embedded_, arena_.take_array<float>(spans * width, what));
+  if (history_) FT_RETURN_IF_ERROR(history_->take(arena_));
   FT_ASSIGN_OR_RETURN(markov_rows_, arena_.take(spans * rank * act, what));
   if (rates()) {
-    const auto width = static_cast<size_t>(markov_.confidence->inputs);
-    FT_ASSIGN_OR_RETURN(features_, arena_.take(spans * width * act, what));
+    const auto read = static_cast<size_t>(markov_.confidence->inputs);
+    FT_ASSIGN_OR_RETURN(features_, arena_.take(spans * read * act, what));
     FT_ASSIGN_OR_RETURN(confidence_, arena_.take_array<float>(spans, what));
   }
   FT_ASSIGN_OR_RETURN(rows_.counts, arena_.take_array<StepCounts>(1, what));
@@ -57,6 +62,7 @@ void MarkovOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* st
   FT_CHECK(shape.max_spans <= sizes_.max_spans && matrix.rows == sizes_.matrix_rows);
   FT_CHECK(shape.num_draft_tokens <= sizes_.max_draft_tokens);
   FT_CHECK((matrix.id_map != nullptr) == sizes_.mapped);
+  FT_CHECK(!history_ || step.batch.num_slots <= sizes_.max_spans);
   const Pass pass{.queue = queue,
                   .states = states,
                   .drawn = block.drawn(),
@@ -66,7 +72,8 @@ void MarkovOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* st
   multiply(pass, matrix);
   for (int draft = 0; draft < shape.num_draft_tokens; ++draft) {
     lay_out(pass, matrix, draft);
-    add_markov(pass);
+    embed_before(pass, draft);
+    add_before(pass, draft);
     if (rates()) rate(pass);
     choose(pass, matrix);
   }
@@ -124,21 +131,39 @@ void MarkovOutput::lay_out(const Pass& pass, const OutputMatrix& matrix, int dra
                            .draft = draft,
                            .num_slots = pass.step.batch.num_slots,
                            .max_rows = pass.max_logits_rows,
-                           .max_out = pass.max_spans});
+                           .max_out = pass.max_spans,
+                           .lead = sizes_.leads ? 1 : 0});
 }
 
-void MarkovOutput::add_markov(const Pass& pass) const {
+// What the token before each draft is turned into, or all tokens before.
+void MarkovOutput::embed_before(const Pass& pass, int draft) const {
   embed(pass.queue, {.counts = rows_.counts,
                      .token_ids = rows_.token_ids,
                      .table = markov_.embedding,
                      .out = embedded_,
                      .max_rows = pass.max_spans,
                      .vocab = sizes_.target_vocab,
-                     .hidden = rank_,
-                     .dtype = sizes_.dtype});
-  move(pass, {embedded_, nullptr, DType::kF32, rank_}, {markov_rows_, sizes_.dtype, rank_, 0});
+                     .hidden = embedding_width_,
+                     .dtype = sizes_.dtype,
+                     .scale = markov_.embedding_scale});
+  if (!history_) {
+    move(pass, {embedded_, nullptr, DType::kF32, rank_}, {markov_rows_, sizes_.dtype, rank_, 0});
+    return;
+  }
+  history_->step(pass.queue,
+                 {.rows = rows_,
+                  .max_rows = pass.max_spans,
+                  .embedded = embedded_,
+                  .states = pass.states,
+                  .from = from_,
+                  .is_first = draft == 0},
+                 draft >= markov_.plain_drafts ? markov_rows_ : nullptr);
+}
+
+void MarkovOutput::add_before(const Pass& pass, int draft) const {
   move(pass, {base_, from_, DType::kF32, sizes_.matrix_rows},
        {logits_, DType::kF32, sizes_.matrix_rows, 0});
+  if (draft < markov_.plain_drafts) return;
   gemm(pass.queue, {.counts = rows_.counts,
                     .x = markov_rows_,
                     .weight = markov_.output->weight.get(),

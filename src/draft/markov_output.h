@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "device/arena.h"
 #include "device/device.h"
 #include "draft/block_pass.h"
+#include "draft/draft_history.h"
 #include "draft/draft_output.h"
 #include "draft/parts/drafter.h"
 #include "draft/parts/plain_slot.h"
@@ -13,9 +15,10 @@
 
 namespace foretoken {
 
-// How drafts come out of a block whose logits depend on the draft before (the Markov head of
-// DSpark): the output matrix multiplies all rows at once; then draft by draft a small matrix adds
-// what the draft before makes likely, and the draft is chosen: the likeliest id, or
+// How drafts come out of a block whose logits depend on the drafts before (the Markov head of
+// DSpark, the recurrent unit of Domino): the output matrix multiplies all rows at once; then draft
+// by draft a small matrix adds what the draft before, or all of them, make likely, and the draft is
+// chosen: the likeliest id, or
 // (`probabilistic`) one sampled as DraftOutput does. With least_confidence > 0 a slot's drafts end
 // before the first whose confidence is below it. Owns the scratch for that.
 class MarkovOutput {
@@ -30,6 +33,7 @@ class MarkovOutput {
     DType dtype = DType::kF32;  // of the head
     bool probabilistic = false;
     bool is_cut = false;  // the matrix is cut over ranks
+    bool leads = false;   // the block's first row, of the last known token, drafts nothing
     float least_confidence = 0;
   };
   // `markov` outlives this.
@@ -55,7 +59,8 @@ class MarkovOutput {
   };
   void multiply(const Pass& pass, const OutputMatrix& matrix) const;
   void lay_out(const Pass& pass, const OutputMatrix& matrix, int draft) const;
-  void add_markov(const Pass& pass) const;
+  void embed_before(const Pass& pass, int draft) const;
+  void add_before(const Pass& pass, int draft) const;
   void rate(const Pass& pass) const;
   void choose(const Pass& pass, const OutputMatrix& matrix) const;
   struct RowsIn {
@@ -79,13 +84,15 @@ class MarkovOutput {
   const Sizes sizes_;
   const BlockHead::Markov markov_;
   const int32_t rank_;
+  const int32_t embedding_width_;
   Arena arena_;
+  std::optional<DraftHistory> history_;  // of all drafts before
   // "act" stands for the type of the head.
   float* base_ = nullptr;        // [max_spans * max_draft_tokens, rows] without the draft before
   float* part_ = nullptr;        // the same of a rank's columns, where the matrix is cut
   float* logits_ = nullptr;      // [max_spans, rows] of one draft
   float* spread_ = nullptr;      // [max_spans, target vocab] where sampled ids are mapped
-  float* embedded_ = nullptr;    // [max_spans, rank]
+  float* embedded_ = nullptr;    // [max_spans, embedding's columns]
   void* markov_rows_ = nullptr;  // [max_spans, rank] act
   void* features_ = nullptr;     // [max_spans, what a confidence reads] act
   float* confidence_ = nullptr;  // [max_spans]

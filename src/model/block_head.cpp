@@ -54,11 +54,7 @@ class Block final : public BlockHead {
                const BatchState& batch, const KvCache& cache, int32_t max_rows) override;
   const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows) override;
   DraftHead::Head head() const override { return whole().head; }
-  Markov markov() const override {
-    if (config_.markov_rank == 0) return {};
-    return {whole().markov_embedding, &whole().markov,
-            config_.has_confidence ? &whole().confidence : nullptr};
-  }
+  Markov markov() const override;
 
  private:
   void take_taps(const LayerRows& rows, const DraftTensors& tensors, const DraftHead::Source& taps);
@@ -104,6 +100,19 @@ Status Block::load(const std::string& folder, const DraftHeadOptions& options) {
   weights_ = std::move(loaded.weights);
   weight_bytes_ = loaded.weight_bytes;
   return {};
+}
+
+BlockHead::Markov Block::markov() const {
+  if (config_.added_rank() == 0) return {};
+  Markov all{.embedding = whole().markov_embedding,
+             .output = &whole().added,
+             .confidence = config_.has_confidence ? &whole().confidence : nullptr};
+  if (config_.gru_size == 0) return all;
+  all.embedding = whole().embedding;
+  all.gru = {&whole().gru_input, &whole().gru_state, &whole().gru_features};
+  all.plain_drafts = config_.plain_drafts;
+  all.embedding_scale = config_.embedding_scale;
+  return all;
 }
 
 Status Block::take_scratch() {

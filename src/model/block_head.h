@@ -37,11 +37,23 @@ class BlockHead {
   // hidden] of config().layer.dtype.
   virtual const void* head_input(Queue& queue, const DraftTensors& tensors, int32_t max_rows) = 0;
   virtual DraftHead::Head head() const = 0;
-  // What logits and confidences depend on beside the rows (DSpark); weightless where they do not.
+  // The recurrent state of the tokens before a draft (Domino). `features` reads a row and that
+  // state, and is activated.
+  struct Gru {
+    const Linear* input = nullptr;     // [3 size, embedding's columns], as of the op gru_step
+    const Linear* state = nullptr;     // [3 size, size]
+    const Linear* features = nullptr;  // [rank, hidden and size]
+  };
+  // What logits and confidences depend on beside the rows (DSpark, Domino); weightless where they
+  // do not. The token before a draft is embedded, and that or, with a Gru, the features of all
+  // tokens before it are what `output` reads.
   struct Markov {
-    const void* embedding = nullptr;     // [vocab, rank] of config().layer.dtype
-    const Linear* output = nullptr;      // [vocab, rank], added to the output matrix' products
+    const void* embedding = nullptr;  // [vocab, rank, or hidden before a Gru] of the layers' type
+    const Linear* output = nullptr;   // [rows, rank], added to the output matrix' products
     const Linear* confidence = nullptr;  // [1, hidden and, where it reads them, rank]
+    Gru gru{};
+    int32_t plain_drafts = 0;   // so many of the first drafts have nothing added
+    float embedding_scale = 1;  // of what a Gru reads
   };
   virtual Markov markov() const = 0;
 };

@@ -1,5 +1,7 @@
 #include "model/block_head_config.h"
 
+#include <utility>
+
 #include "model/config/config_fields.h"
 
 namespace foretoken {
@@ -20,6 +22,24 @@ Result<Json> block_fields(const Json& file, const std::string& where) {
   return all;
 }
 
+// What some heads have otherwise than all that are computed here: they would draft badly.
+Status check_plain(const ConfigFields& fields) {
+  const std::pair<const char*, Json> plain[] = {{"output_multiplier", 1},
+                                                {"use_aux_hidden_state", true},
+                                                {"is_neox_style", true},
+                                                {"attention_sink_bias", false},
+                                                {"add_swa_attention_sink_bias", false},
+                                                {"use_swa", false}};
+  for (const auto& [name, value] : plain) {
+    const Json* found = fields.find(name);
+    if (found == nullptr || *found == value) continue;
+    return unsupported(fields.where() + ": heads with '" + name + "' " +
+                       found->dump().substr(0, 80) + " are not supported; use a head where it is " +
+                       value.dump());
+  }
+  return {};
+}
+
 // Relatives of DFlash whose layers or drafts are computed otherwise.
 Status check_relative(const ConfigFields& fields, const HeadTraits& kind) {
   const std::string method = kind.method;
@@ -30,7 +50,8 @@ Status check_relative(const ConfigFields& fields, const HeadTraits& kind) {
                        "; use a head that is made for "
                        "it, or another method");
   }
-  std::vector<const char*> refused = {"conv_kernel_size", "selector_rank", "gru_hidden_dim"};
+  std::vector<const char*> refused = {"conv_kernel_size", "selector_rank"};
+  if (!kind.carries_drafts) refused.push_back("gru_hidden_dim");
   if (!kind.reads_draft_before) refused.push_back("markov_rank");
   for (const char* name : refused) {
     const Json* value = fields.find(name);
@@ -38,12 +59,7 @@ Status check_relative(const ConfigFields& fields, const HeadTraits& kind) {
     return unsupported(fields.where() + ": heads with '" + name + "' are not supported by method " +
                        method + "; use a head without it");
   }
-  const Json* multiplier = fields.find("output_multiplier");
-  if (multiplier != nullptr && *multiplier != 1) {
-    return unsupported(fields.where() + ": heads with 'output_multiplier' " + multiplier->dump() +
-                       " are not supported; use a head without it");
-  }
-  return {};
+  return check_plain(fields);
 }
 
 // The taps are the outputs of the layers that target_layer_ids name, or what enters those of
@@ -52,8 +68,9 @@ Status read_block_taps(const ConfigFields& fields, const ModelConfig& target,
                        std::vector<int32_t>* taps) {
   const char* name = "target_layer_ids";
   int32_t shift = 1;
-  if (fields.find(name) == nullptr && fields.find("aux_hidden_state_layer_ids") != nullptr) {
-    name = "aux_hidden_state_layer_ids";
+  for (const char* entered : {"aux_hidden_state_layer_ids", "eagle_aux_hidden_state_layer_ids"}) {
+    if (fields.find(name) != nullptr || fields.find(entered) == nullptr) continue;
+    name = entered;
     shift = 0;
   }
   const Json* ids = fields.find(name);
@@ -75,20 +92,35 @@ Status read_block_taps(const ConfigFields& fields, const ModelConfig& target,
 }
 
 // Layers with windows see no position behind their own; without a window the rows of a block see
-// one another.
+// one another. Some files say for all layers how it is.
 Status read_causality(const ConfigFields& fields, DraftHeadConfig* head) {
-  bool is_causal = false;
-  FT_RETURN_IF_ERROR(fields.read_flag("is_causal", &is_causal));
-  const bool given = fields.find("is_causal") != nullptr;
+  bool is_causal = false, windows_see_all = false;
+  const char* name = fields.find("is_causal") != nullptr ? "is_causal" : "causal";
+  FT_RETURN_IF_ERROR(fields.read_flag(name, &is_causal));
+  FT_RETURN_IF_ERROR(fields.read_flag("sliding_window_non_causal", &windows_see_all));
+  const bool given = fields.find(name) != nullptr;
+  if (windows_see_all) name = "sliding_window_non_causal";
   for (const LayerConfig& layer : head->layer.layers) {
-    if (given && !is_causal && layer.window > 0) {
-      return unsupported(fields.where() +
-                         ": heads with windows whose 'is_causal' is false are not supported; use a "
-                         "head without sliding_attention layers");
+    if (layer.window > 0 && (windows_see_all || (given && !is_causal))) {
+      return unsupported(fields.where() + ": heads with windows whose '" + name + "' is " +
+                         fields.find(name)->dump() +
+                         " are not supported; use a head without sliding_attention layers");
     }
     head->is_causal.push_back(given ? is_causal : layer.window > 0);
   }
   return {};
+}
+
+// Whether the row of the last known token drafts, too: speculators' name for it, vLLM's for its
+// contrary, SpecForge's of Domino.
+Status read_anchor(const ConfigFields& fields, DraftHeadConfig* head) {
+  head->anchor_drafts = head->traits().anchor_drafts;
+  FT_RETURN_IF_ERROR(fields.read_flag("sample_from_anchor", &head->anchor_drafts));
+  bool drafts_nothing = !head->anchor_drafts;
+  FT_RETURN_IF_ERROR(fields.read_flag("dspark_bonus_anchor", &drafts_nothing));
+  head->anchor_drafts = !drafts_nothing;
+  if (!head->traits().carries_drafts) return {};
+  return fields.read_flag("shift_label", &head->anchor_drafts);
 }
 
 Status read_mask(const ConfigFields& fields, DraftHeadConfig* head) {
@@ -110,6 +142,7 @@ Status read_markov(const ConfigFields& fields, DraftHeadConfig* head) {
     return unsupported(fields.where() + ": 'markov_head_type' " + type->dump() +
                        " is not supported; use a head whose type is \"vanilla\"");
   }
+  head->has_confidence = fields.find("speculators_model_type") != nullptr;
   FT_RETURN_IF_ERROR(fields.read_flag("enable_confidence_head", &head->has_confidence));
   FT_RETURN_IF_ERROR(
       fields.read_flag("confidence_head_with_markov", &head->confidence_reads_markov));
@@ -117,12 +150,25 @@ Status read_markov(const ConfigFields& fields, DraftHeadConfig* head) {
     return unsupported(fields.where() +
                        ": DSpark heads without 'markov_rank' are not supported; use one with it");
   }
-  if (head->draft_vocab_size < head->layer.vocab_size || head->layer.logits_softcap > 0) {
-    return unsupported(fields.where() +
-                       ": DSpark heads with a 'draft_vocab_size' or 'final_logit_softcapping' of "
-                       "their own are not supported; use a head without");
-  }
   return {};
+}
+
+// The parts that Domino has beyond DFlash.
+Status read_gru(const ConfigFields& fields, DraftHeadConfig* head) {
+  FT_RETURN_IF_ERROR(fields.need_count("gru_hidden_dim", &head->gru_size));
+  FT_RETURN_IF_ERROR(fields.need_count("emb_dim", &head->gru_rank));
+  return fields.read_count_or_none("pure_draft_prefix_len", &head->plain_drafts);
+}
+
+// What the drafts of a block add to the logits of those behind them.
+Status read_chain(const ConfigFields& fields, DraftHeadConfig* head) {
+  const HeadTraits& kind = head->traits();
+  if (!kind.reads_draft_before && !kind.carries_drafts) return {};
+  if (head->layer.logits_softcap > 0) {
+    return unsupported(fields.where() + ": heads of method " + kind.method +
+                       " with 'final_logit_softcapping' are not supported; use a head without it");
+  }
+  return kind.carries_drafts ? read_gru(fields, head) : read_markov(fields, head);
 }
 
 }  // namespace
@@ -135,6 +181,7 @@ Status read_block_fields(const Json& file, const std::string& where, const Model
   FT_RETURN_IF_ERROR(read_block_taps(fields, target, &head->tap_layers));
   FT_RETURN_IF_ERROR(read_mask(fields, head));
   FT_RETURN_IF_ERROR(read_causality(fields, head));
+  FT_RETURN_IF_ERROR(read_anchor(fields, head));
   head->block_size = 16;
   FT_RETURN_IF_ERROR(fields.read_count("block_size", &head->block_size));
   if (head->block_size < 2) return fields.wrong("block_size", "at least 2");
@@ -150,7 +197,7 @@ Status read_block_fields(const Json& file, const std::string& where, const Model
     return fields.wrong("draft_vocab_size",
                         "at most vocab_size " + std::to_string(head->layer.vocab_size));
   }
-  return head->traits().reads_draft_before ? read_markov(fields, head) : Status();
+  return read_chain(fields, head);
 }
 
 }  // namespace foretoken

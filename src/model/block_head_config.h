@@ -8,10 +8,10 @@
 
 namespace foretoken {
 
-// Fills in what a head has that drafts a block at once: taps, rows, mask, scales and which layers
-// are causal, from config.json `file`, called `where`; head->layer holds its sizes. Layouts: z-lab
-// and SpecForge (dflash_config), speculators (the same fields at the top). InvalidArgument or
-// Unsupported name the field at fault.
+// Fills in what a head has that drafts a block at once: taps, rows, mask, scales, which layers are
+// causal, and what drafts add to the logits of those behind them, from config.json `file`, called
+// `where`; head->layer holds its sizes. Layouts: z-lab and SpecForge (dflash_config), speculators
+// (the same fields at the top). InvalidArgument or Unsupported name the field at fault.
 Status read_block_fields(const nlohmann::json& file, const std::string& where,
                          const ModelConfig& target, DraftHeadConfig* head);
 

@@ -34,16 +34,24 @@ struct DraftHeadConfig {
   // Of heads that draft a block at once.
   int32_t block_size = 0;       // rows that it was trained with
   float embedding_scale = 1;    // of what the block reads
+  bool anchor_drafts = false;   // the first row, of the last known token, drafts, too
   std::vector<bool> is_causal;  // by layer: its rows do not see those behind them
   // Of DSpark: the width of what the draft before is turned into, 0 where logits do not depend on
   // it; and whether drafts have a confidence, which may read that too.
   int32_t markov_rank = 0;
   bool has_confidence = false;
   bool confidence_reads_markov = true;
+  // Of Domino: the size of the recurrent state of the drafts before, the rank of what it adds to
+  // logits, and how many of the first drafts nothing is added to. 0: logits depend on no draft.
+  int32_t gru_size = 0;
+  int32_t gru_rank = 0;
+  int32_t plain_drafts = 0;
 
   const HeadTraits& traits() const { return head_traits(kind); }
   // Elements of what its rows hand on to later passes and, of MTP modules, pair with.
   int32_t state_size() const { return layer.hidden_size * layer.hyper.count; }
+  // Columns of the matrix that makes logits of the drafts before; 0: there is none.
+  int32_t added_rank() const { return markov_rank + gru_rank; }
 
   // Whether it is an EAGLE-3 head that pairs with what leaves the target's final norm, as EAGLE's
   // do, and has no fc (use_aux_hidden_state false in NVIDIA's).

@@ -27,7 +27,10 @@ int64_t draft_head_weight_bytes(const DraftHeadConfig& config, const ModelConfig
   const bool taps = config.traits().reads_taps();
   const double fc = taps ? double(config.tap_layers.size()) * target.hidden_size : 2 * hidden;
   const double head = config.draft_vocab_size < layer.vocab_size ? config.draft_vocab_size : 0;
-  double count = head * hidden + 2.0 * config.markov_rank * layer.vocab_size;
+  const double state = config.gru_size, added = config.added_rank();
+  double count = head * hidden + double(config.markov_rank) * layer.vocab_size;
+  count += added * config.draft_vocab_size;
+  count += 3 * state * (hidden + state) + config.gru_rank * (hidden + state);
   for (int32_t i = 0; i < config.num_modules * config.num_layers; ++i) {
     const int32_t depth = i % config.num_layers;
     if (depth == 0 && (!block || i == 0)) count += fc * hidden;

@@ -44,7 +44,8 @@ class HeadLoader {
   Status load_apart(const std::string& base, DraftModuleWeights* out);
   Status load_block_layer(int32_t layer, DraftModuleWeights* out);
   Status load_markov(DraftModuleWeights* out);
-  Status load_markov_output(const std::string& name, DraftModuleWeights* out);
+  Status load_gru(DraftModuleWeights* out);
+  Status load_added(const std::string& name, DraftModuleWeights* out);
   Status load_fc(const std::string& name, int32_t inputs, Linear* out);
   Status load_mask_taps(DraftModuleWeights* out);
   Status load_own_layer(const std::string& base, const HeadLayerPlace& place, DecoderLayer* out);
@@ -78,12 +79,17 @@ class HeadLoader {
   const HeadTraits& traits_;
   const DecoderTraits& decoder_;
   DraftHeadWeights weights_;
-  DraftHead::Head shared_rows_;  // of the target's output matrix, once it is asked for
+  DraftHead::Head shared_rows_;     // of the target's output matrix, once it is asked for
+  std::vector<int32_t> kept_rows_;  // as of OutputRows, of the matrix that was loaded last
 };
 
-// The name as the files have it.
+// The name as the files have it; SpecForge's first heads had a part of their own for what drafts
+// add to logits.
 std::string HeadLoader::named(const std::string& name) const {
-  return !loader_.has(name) && loader_.has("model." + name) ? "model." + name : name;
+  for (const char* prefix : {"model.", "logit_head."}) {
+    if (!loader_.has(name) && loader_.has(prefix + name)) return prefix + name;
+  }
+  return name;
 }
 
 // Beginning of the names of a layer, which is published under one of these, with "model." or not.
@@ -145,7 +151,12 @@ Status HeadLoader::load_paired_norms(const std::string& base, DraftModuleWeights
 
 // The head's own output matrix, or the target's.
 Status HeadLoader::load_output(DraftModuleWeights* out) {
-  if (traits_.reads_taps()) loader_.ignore(named("t2d"));
+  if (traits_.reads_taps()) {
+    // What speculators' heads were trained with, of the target.
+    for (const char* name : {"t2d", "verifier_norm.weight", "verifier_lm_head.weight"}) {
+      loader_.ignore(named(name));
+    }
+  }
   const int32_t rows = traits_.reads_taps() ? config_.draft_vocab_size : layer_.vocab_size;
   return load_head(named("lm_head.weight"), rows, out);
 }
@@ -252,22 +263,21 @@ Status HeadLoader::load_block_layer(int32_t layer, DraftModuleWeights* out) {
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("hidden_norm.weight")), &out->state_norm));
   FT_RETURN_IF_ERROR(load_norm(without_weight(named("norm.weight")), &out->output_norm));
   FT_RETURN_IF_ERROR(load_embedding(named("embed_tokens.weight"), out));
+  FT_RETURN_IF_ERROR(load_output(out));
   FT_RETURN_IF_ERROR(load_markov(out));
-  return load_output(out);
+  return load_gru(out);
 }
 
 // Its rows are those of the output matrix.
-Status HeadLoader::load_markov_output(const std::string& name, DraftModuleWeights* out) {
-  const std::vector<int32_t>& wanted = source_.options.vocab_ids;
-  if (wanted.empty()) {
+Status HeadLoader::load_added(const std::string& name, DraftModuleWeights* out) {
+  const int32_t rows = config_.draft_vocab_size, rank = config_.added_rank();
+  if (kept_rows_.empty()) {
     return PartLoader(arena_, layer_, decoder_.norms, loader_)
-        .load_linear({{without_weight(name), layer_.vocab_size}}, config_.markov_rank, false,
-                     &out->markov);
+        .load_linear({{without_weight(name), rows}}, rank, false, &out->added);
   }
-  out->markov.outputs = static_cast<int32_t>(wanted.size());
-  out->markov.inputs = config_.markov_rank;
-  FT_ASSIGN_OR_RETURN(out->markov.weight,
-                      loader_.matrix_rows({name, layer_.vocab_size}, config_.markov_rank, wanted));
+  out->added.outputs = static_cast<int32_t>(kept_rows_.size());
+  out->added.inputs = rank;
+  FT_ASSIGN_OR_RETURN(out->added.weight, loader_.matrix_rows({name, rows}, rank, kept_rows_));
   return {};
 }
 
@@ -278,12 +288,31 @@ Status HeadLoader::load_markov(DraftModuleWeights* out) {
     FT_ASSIGN_OR_RETURN(out->markov_embedding,
                         loader_.table(arena_, named("markov_head.markov_w1.weight"),
                                       layer_.vocab_size, config_.markov_rank));
-    FT_RETURN_IF_ERROR(load_markov_output(named("markov_head.markov_w2.weight"), out));
+    FT_RETURN_IF_ERROR(load_added(named("markov_head.markov_w2.weight"), out));
   }
   if (!config_.has_confidence) return {};
   const int32_t read = config_.confidence_reads_markov ? config_.markov_rank : 0;
   return loader.load_linear({{without_weight(named("confidence_head.proj.weight")), 1}},
                             layer_.hidden_size + read, true, &out->confidence);
+}
+
+// What Domino's logits depend on beside the rows.
+Status HeadLoader::load_gru(DraftModuleWeights* out) {
+  if (config_.gru_size == 0) return {};
+  const int32_t hidden = layer_.hidden_size, size = config_.gru_size;
+  const auto load_gates = [&](const std::string& name, int32_t inputs, Linear* gates) -> Status {
+    const TensorPart part[] = {{named(name), 3 * int64_t{size}}};
+    FT_ASSIGN_OR_RETURN(gates->weight, loader_.matrix(part, inputs));
+    gates->outputs = 3 * size;
+    gates->inputs = inputs;
+    return {};
+  };
+  FT_RETURN_IF_ERROR(load_gates("prefix_gru.weight_ih_l0", hidden, &out->gru_input));
+  FT_RETURN_IF_ERROR(load_gates("prefix_gru.weight_hh_l0", size, &out->gru_state));
+  FT_RETURN_IF_ERROR(PartLoader(arena_, layer_, decoder_.norms, loader_)
+                         .load_linear({{own_name("embed_proj.0"), config_.gru_rank}}, hidden + size,
+                                      false, &out->gru_features));
+  return load_added(named("embed_proj.2.weight"), out);
 }
 
 Status HeadLoader::load_fc(const std::string& name, int32_t inputs, Linear* out) {
@@ -359,6 +388,7 @@ Status HeadLoader::load_own_rows(const std::string& name, int32_t rows, DraftMod
   FT_ASSIGN_OR_RETURN(OutputRows own, outputs_.own(name, rows, layer_.hidden_size, ids));
   out->own_head = std::move(own.weight);
   out->head = own.head;
+  kept_rows_ = std::move(own.rows);
   return {};
 }
 
@@ -400,6 +430,7 @@ Status HeadLoader::share_head(DraftModuleWeights* out) {
     FT_ASSIGN_OR_RETURN(OutputRows shared, outputs_.shared());
     weights_.shared_head = std::move(shared.weight);
     shared_rows_ = shared.head;
+    kept_rows_ = std::move(shared.rows);
   }
   out->head = shared_rows_;
   return {};

@@ -34,7 +34,10 @@ struct DraftModuleWeights {
   const float* mask_taps = nullptr;        // [width of all taps] in place of a mask's; of P-EAGLE
   Norm output_norm;                        // [hidden] before the output matrix
   const void* markov_embedding = nullptr;  // [vocab, markov_rank] of DSpark
-  Linear markov;                           // [vocab, markov_rank] of DSpark
+  Linear gru_input;                        // [3 gru_size, hidden] of Domino
+  Linear gru_state;                        // [3 gru_size, gru_size] of Domino
+  Linear gru_features;                     // [gru_rank, hidden and gru_size] of Domino
+  Linear added;                            // [rows of `head`, added_rank] of both
   Linear confidence;                       // [1, hidden and markov_rank] of DSpark
   PackedWeight own_head;
   DraftHead::Head head;  // own_head, one that modules share, or the target's

@@ -15,6 +15,8 @@ enum class HeadKind : uint8_t {
             // draft before
   kPeagle,  // Hui et al. 2026: EAGLE-3 with rows of masks, whose state is learned, so that one pass
             // drafts all tokens
+  kDomino,  // Huang et al. 2026: DFlash with logits that depend on all drafts before, by a
+            // recurrent state
 };
 
 // How a row enters the first layer of a head.
@@ -43,10 +45,12 @@ struct HeadTraits {
   // Rows of masks have a learned state in place of the target's, so that one pass drafts all
   // tokens.
   bool learns_masks = false;
-  // Of blocks: the row of the last known token drafts, too.
+  // Of blocks: the row of the last known token drafts, too, where the files do not say.
   bool anchor_drafts = false;
   // Of blocks: logits depend on the draft before, by a Markov matrix.
   bool reads_draft_before = false;
+  // Of blocks: logits depend on all drafts before, by a recurrent state.
+  bool carries_drafts = false;
 
   // Whether it drafts a block at once.
   constexpr bool drafts_blocks() const { return entry == HeadEntry::kBlock; }
@@ -91,6 +95,11 @@ inline constexpr HeadTraits kHeadKinds[] = {
      .first_layer = "midlayer.",
      .counts_layers = true,
      .learns_masks = true},
+    {.kind = HeadKind::kDomino,
+     .method = "domino",
+     .speculator = "domino",
+     .entry = HeadEntry::kBlock,
+     .carries_drafts = true},
 };
 
 constexpr const HeadTraits& head_traits(HeadKind kind) {

@@ -81,6 +81,7 @@ Result<OutputRows> OutputRowsLoader::cut(const TensorPart& matrix, int32_t cols,
   out.head.weight = out.weight.get();
   out.head.rows = static_cast<int32_t>(kept.ids.size());
   out.head.sharding = options_.sharding;
+  out.rows = kept.rows;
   return out;
 }
 
@@ -105,6 +106,7 @@ Result<OutputRows> OutputRowsLoader::shared() {
   out.head.sharding = options_.sharding;
   out.head.weight = out.weight.get();
   out.head.rows = static_cast<int32_t>(ids.size());
+  out.rows = ids;
   return out;
 }
 

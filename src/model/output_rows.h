@@ -12,8 +12,9 @@ namespace foretoken {
 
 // A drafter's output matrix in device memory.
 struct OutputRows {
-  PackedWeight weight;   // null where the target's is used
-  DraftHead::Head head;  // of `weight`, or the target's
+  PackedWeight weight;        // null where the target's is used
+  DraftHead::Head head;       // of `weight`, or the target's
+  std::vector<int32_t> rows;  // of the whole matrix that it has, all ranks together; empty: all
 };
 
 // Loads output matrices of drafters: their own or the target's, whole or cut down to the ids of a

@@ -340,6 +340,7 @@ TEST(Inspect, HeadsOfDrafters) {
     int num_layers;
   } heads[] = {{"block_heads/dflash", "dflash", 2},
                {"block_heads/dspark", "dspark", 2},
+               {"block_heads/domino", "domino", 2},
                {"layered_heads/p_eagle", "p_eagle", 3},
                {"layered_heads/p_eagle-speculators", "p_eagle", 2},
                {"layered_heads/eagle3-2-layers", "eagle3", 2},

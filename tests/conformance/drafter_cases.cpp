@@ -19,7 +19,7 @@ namespace {
 
 // What the bundled head of a drafter can make at most.
 int max_draft_tokens_of(const std::string& drafter) {
-  if (drafter == "dflash" || drafter == "dspark") return 7;
+  if (drafter == "dflash" || drafter == "dspark" || drafter == "domino") return 7;
   if (drafter == "medusa") return 2;
   return drafter == "mlp_speculator" ? 3 : kMaxSpeculativeTokens;
 }
@@ -143,6 +143,44 @@ std::string linear_assistant() {
   return written ? folder.path() : std::string();
 }
 
+// Numbers up to `scale`, which follow no pattern that a model would have.
+TensorToWrite mixed(const std::string& name, int64_t rows, int64_t cols, float scale) {
+  return {name, FileDType::kF32, {rows, cols}, [count = rows * cols, scale](std::byte* to) {
+            auto* numbers = reinterpret_cast<float*>(to);
+            for (int64_t i = 0; i < count; ++i) {
+              numbers[i] = scale * static_cast<float>(i * 37 % 101 - 50) / 50;
+            }
+          }};
+}
+
+// The DFlash head with a unit that was not trained: what it adds changes about half of all drafts
+// but the first.
+std::string untrained_domino() {
+  static const test::ScratchFolder folder;
+  static const bool written = [] {
+    const std::string from =
+        std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-dflash";
+    std::filesystem::create_symlink(from + "/model.safetensors",
+                                    folder.file("model-00001-of-00002.safetensors"));
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(from + "/config.json"));
+    const int64_t hidden = config.at("hidden_size"), state = 24, rank = 16;
+    const std::vector<TensorToWrite> unit = {
+        mixed("prefix_gru.weight_ih_l0", 3 * state, hidden, 0.1f),
+        mixed("prefix_gru.weight_hh_l0", 3 * state, state, 0.1f),
+        mixed("embed_proj.0.weight", rank, hidden + state, 0.1f),
+        mixed("embed_proj.2.weight", config.at("vocab_size"), rank, 1)};
+    EXPECT_TRUE(write_safetensors(folder.file("model-00002-of-00002.safetensors"), unit).ok());
+    config["architectures"] = {"DominoDraftModel"};
+    config["dflash_config"].update({{"projector_type", "domino"},
+                                    {"emb_dim", rank},
+                                    {"gru_hidden_dim", state},
+                                    {"pure_draft_prefix_len", 1}});
+    folder.write("config.json", config.dump());
+    return true;
+  }();
+  return written ? folder.path() : std::string();
+}
+
 // Folder of models/ that a drafter of the registry reads for the bundled target; empty: none.
 std::string folder_of(const std::string& drafter) {
   if (!find_drafter(drafter).value()->traits.reads_files) return "";
@@ -150,6 +188,7 @@ std::string folder_of(const std::string& drafter) {
   if (drafter == "pard") return masked_draft_model();
   if (drafter == "p_eagle") return masked_eagle3();
   if (drafter == "gemma4_assistant") return linear_assistant();
+  if (drafter == "domino") return untrained_domino();
   if (max_draft_tokens_of(drafter) < kMaxSpeculativeTokens) {
     return std::string(foretoken::kSourceFolder) + "/tests/golden/heads/foretoken-7m-" + drafter;
   }

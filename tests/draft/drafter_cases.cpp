@@ -103,6 +103,7 @@ SpeculativeConfig DrafterCase::config(int num_draft_tokens) const {
               : method == "eagle3"  ? HeadKind::kEagle3
               : method == "dflash"  ? HeadKind::kDflash
               : method == "dspark"  ? HeadKind::kDspark
+              : method == "domino"  ? HeadKind::kDomino
               : method == "p_eagle" ? HeadKind::kPeagle
                                     : HeadKind::kMtp;
   head.agreement = agreement;
@@ -124,6 +125,7 @@ std::vector<DrafterCase> drafter_cases() {
       {.name = "Pard", .method = "pard"},
       {.name = "WindowedPard", .method = "pard", .draft_architecture = "MistralForCausalLM"},
       {.name = "Dspark", .method = "dspark"},
+      {.name = "Domino", .method = "domino"},
       {.name = "PEagle", .method = "p_eagle"},
       {.name = "PEagle3LayersBf16", .method = "p_eagle", .dtype = DType::kBF16, .num_layers = 3},
       {.name = "PEagleOnLatentsReduced",
@@ -142,6 +144,8 @@ std::vector<DrafterCase> drafter_cases() {
        .kv_format = KvFormat::kFp8},
       {.name = "DsparkBf16", .method = "dspark", .dtype = DType::kBF16},
       {.name = "DsparkReduced", .method = "dspark", .probabilistic = true, .draft_vocab_size = 200},
+      {.name = "DominoBf16", .method = "domino", .dtype = DType::kBF16},
+      {.name = "DominoReduced", .method = "domino", .probabilistic = true, .draft_vocab_size = 200},
       {.name = "DflashBf16", .method = "dflash", .dtype = DType::kBF16},
       {.name = "DflashOnWindows", .method = "dflash", .architecture = "Gemma2ForCausalLM"},
       {.name = "DflashReduced", .method = "dflash", .draft_vocab_size = 200},

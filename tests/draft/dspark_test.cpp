@@ -53,22 +53,34 @@ TEST(Dspark, UnsureDraftsAreNotProposed) {
   EXPECT_LT(proposed, 6 * steps * 3 / 4);
 }
 
+class DsparkGolden : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, DsparkGolden, testing::Values("dspark", "dspark-speculators"),
+                         [](const auto& layout) {
+                           return std::string(layout.param) == "dspark" ? "DeepSpec"
+                                                                        : "Speculators";
+                         });
+
 // Drafts end before the first that the published confidence head is less sure of.
-TEST(Dspark, DraftsEndWhereTheReferenceIsUnsure) {
+TEST_P(DsparkGolden, DraftsEndWhereTheReferenceIsUnsure) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
   const std::string folder = std::string(foretoken::kSourceFolder) + "/tests/golden/";
   const nlohmann::json file = read_json_file(folder + "block_heads/golden.json").value();
   const auto ids = file.at("ids").get<std::vector<int32_t>>();
   const auto first = file.at("first").get<int32_t>();
-  const nlohmann::json& head = file.at("heads").back();
-  ASSERT_EQ("dspark", head.at("name"));
+  const nlohmann::json& heads = file.at("heads");
+  const auto found = std::find_if(heads.begin(), heads.end(), [](const nlohmann::json& one) {
+    return one.at("name") == GetParam();
+  });
+  ASSERT_NE(found, heads.end());
+  const nlohmann::json& head = *found;
   const auto drafts = head.at("drafts").get<std::vector<std::vector<int32_t>>>();
   const auto sure = head.at("confidences").get<std::vector<std::vector<double>>>();
   ASSERT_EQ(sure.size(), drafts.size());
   for (const double threshold : {0.5, 0.7, 0.75}) {
     SpeculativeConfig config;
     config.method = "dspark";
-    config.model = folder + "block_heads/dspark";
+    config.model = folder + "block_heads/" + GetParam();
     config.method_fields["confidence_threshold"] = threshold;
     DraftRig rig(folder + file.at("target").get<std::string>(), {config}, {}, "float32");
     const double least = std::log(threshold / (1 - threshold));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "draft/draft_context.h"
 #include "draft/drafter_cases.h"
 
@@ -11,9 +13,11 @@ namespace {
 // Drafts of one sequence are the same beside others that want more or fewer.
 TEST(MarkovOutput, SequencesDoNotMix) {
   if (test_device() == nullptr) GTEST_SKIP() << "no device";
-  for (const bool probabilistic : {false, true}) {
+  for (const auto& [method, probabilistic] :
+       {std::pair{"dspark", false}, {"dspark", true}, {"domino", false}, {"domino", true}}) {
+    SCOPED_TRACE(method);
     const SpeculativeConfig config =
-        DrafterCase{.name = "dspark", .method = "dspark", .probabilistic = probabilistic}.config(5);
+        DrafterCase{.name = method, .method = method, .probabilistic = probabilistic}.config(5);
     const auto spans = [](int first, int last) {
       std::vector<RigSpan> all;
       for (int slot = first; slot <= last; ++slot) {

@@ -62,8 +62,8 @@ TEST_F(DrafterRegistry, AnUnknownMethodListsTheKnownOnes) {
 
 TEST_F(DrafterRegistry, EveryMethodIsMade) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "pard",
-                             "p_eagle", "medusa", "mlp_speculator", "gemma4_assistant"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "domino",
+                             "pard", "p_eagle", "medusa", "mlp_speculator", "gemma4_assistant"}) {
     const auto drafter = context.make(method_config(method));
     ASSERT_TRUE(drafter.ok()) << drafter.status().message();
     EXPECT_EQ(std::string(drafter.value()->name()), method);
@@ -77,8 +77,8 @@ TEST_F(DrafterRegistry, EveryMethodIsMade) {
 // Random weights need config.json alone.
 TEST_F(DrafterRegistry, EveryMethodIsMadeWithRandomWeights) {
   const DraftContext context;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "p_eagle",
-                             "medusa", "mlp_speculator", "gemma4_assistant"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "domino",
+                             "p_eagle", "medusa", "mlp_speculator", "gemma4_assistant"}) {
     for (const int draft_vocab : {0, 100}) {
       SpeculativeConfig config = method_config(method);
       const ScratchFolder folder;
@@ -116,7 +116,7 @@ TEST_F(DrafterRegistry, TheMethodFollowsFromTheModel) {
 TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
   const DraftContext context;
   for (const char* method : {"ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark",
-                             "medusa", "gemma4_assistant"}) {
+                             "domino", "medusa", "gemma4_assistant"}) {
     for (const int count : {-1, 0, 65, 10000}) {
       if (count == 0 && find_drafter(method).value()->traits.counts_itself) continue;
       SpeculativeConfig config;
@@ -132,13 +132,13 @@ TEST_F(DrafterRegistry, TheNumberOfDraftsIsBounded) {
 
 TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
   const DraftContext context;
-  const char* const held[] = {"a language model", "an EAGLE head",    "an EAGLE-3 head",
-                              "MTP modules",      "a DFlash head",    "a DSpark head",
-                              "Medusa heads",     "an MLP speculator"};
-  const char* const methods[] = {"draft_model", "eagle",  "eagle3", "mtp",
-                                 "dflash",      "dspark", "medusa", "mlp_speculator"};
-  for (int asked = 0; asked < 8; ++asked) {
-    for (int given = 0; given < 8; ++given) {
+  const char* const held[] = {"a language model", "an EAGLE head", "an EAGLE-3 head",
+                              "MTP modules",      "a DFlash head", "a DSpark head",
+                              "a Domino head",    "Medusa heads",  "an MLP speculator"};
+  const char* const methods[] = {"draft_model", "eagle",  "eagle3", "mtp",           "dflash",
+                                 "dspark",      "domino", "medusa", "mlp_speculator"};
+  for (int asked = 0; asked < 9; ++asked) {
+    for (int given = 0; given < 9; ++given) {
       if (asked == given) continue;
       SpeculativeConfig config = method_config(methods[given]);
       config.method = methods[asked];
@@ -152,8 +152,8 @@ TEST_F(DrafterRegistry, AFolderForAnotherMethodIsNamed) {
 TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   const DraftContext context;
   const ScratchFolder empty;
-  for (const char* method :
-       {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "medusa", "mlp_speculator"}) {
+  for (const char* method : {"draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark", "domino",
+                             "medusa", "mlp_speculator"}) {
     SpeculativeConfig config = method_config(method);
     config.model = "/nowhere/at/all";
     expect_contains(refusal(context.make(config)), "/nowhere/at/all");
@@ -163,7 +163,8 @@ TEST_F(DrafterRegistry, MissingFoldersAndFilesAreNamed) {
   }
   SpeculativeConfig config;
   config.num_speculative_tokens = 1;
-  for (const char* method : {"draft_model", "eagle", "eagle3", "dflash", "dspark", "medusa"}) {
+  for (const char* method :
+       {"draft_model", "eagle", "eagle3", "dflash", "dspark", "domino", "medusa"}) {
     config.method = method;
     expect_contains(refusal(context.make(config)), "needs `model`");
   }

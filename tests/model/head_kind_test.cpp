@@ -25,6 +25,8 @@ TEST(HeadKind, TraitsFitTogether) {
     EXPECT_TRUE(row.pairs_taps() || !row.learns_masks) << row.method;
     EXPECT_TRUE(row.drafts_blocks() || !row.anchor_drafts) << row.method;
     EXPECT_TRUE(row.drafts_blocks() || !row.reads_draft_before) << row.method;
+    EXPECT_TRUE(row.drafts_blocks() || !row.carries_drafts) << row.method;
+    EXPECT_FALSE(row.reads_draft_before && row.carries_drafts) << row.method;
     EXPECT_TRUE(row.first_layer == nullptr || !row.of_target) << row.method;
   }
 }

@@ -51,6 +51,7 @@ DialledSet::DialledSet(const DialledShape& target, double agreement)
   write_head("eagle3", HeadKind::kEagle3, 1);
   write_head("dflash", HeadKind::kDflash, 1);
   write_head("dspark", HeadKind::kDspark, 1);
+  write_head("domino", HeadKind::kDomino, 1);
   write_head("p_eagle", HeadKind::kPeagle, 1);
   write_head("mtp", HeadKind::kMtp, 1);
   write_head("mtp_chained", HeadKind::kMtp, kModules);

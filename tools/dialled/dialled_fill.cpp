@@ -213,6 +213,16 @@ void DialledTensors::add_blocks(const std::string& name, int64_t size, std::vect
               });
 }
 
+void DialledTensors::add_gates(const std::string& name, int64_t size, std::vector<float> gains) {
+  const int64_t rows = size * static_cast<int64_t>(gains.size());
+  add_weights(name, {rows, size}, [dtype = dtype_, size, rows, gains](std::byte* out) {
+    std::memset(out, 0, static_cast<size_t>(rows * size) * dtype_size(dtype));
+    for (int64_t row = 0; row < rows; ++row) {
+      store(dtype, out, row * size + row % size, gains[static_cast<size_t>(row / size)]);
+    }
+  });
+}
+
 void DialledTensors::add_codes(const std::string& name, std::vector<int32_t> words, float scale) {
   const auto rows = static_cast<int64_t>(words.size());
   add_weights(name, {rows, hidden_size_},

@@ -37,6 +37,8 @@ class DialledTensors {
   // A matrix of square blocks side by side, each a multiple of the identity, plus random numbers
   // that give outputs of the given deviation.
   void add_blocks(const std::string& name, int64_t size, std::vector<float> gains, float deviation);
+  // A matrix of square blocks below each other, each a multiple of the identity.
+  void add_gates(const std::string& name, int64_t size, std::vector<float> gains);
   // A row for each entry of `words`: the code of that word, hidden_size elements of `scale` or
   // -`scale`, exact in every type, which nothing else resembles; zeros where the word is negative.
   void add_codes(const std::string& name, std::vector<int32_t> words, float scale);

@@ -150,6 +150,11 @@ std::vector<int32_t> dflash_taps(int32_t layers) {
 
 constexpr int32_t kDflashLayers = 2;
 
+// Whether what follows a draft depends on it.
+bool chains_drafts(const HeadTraits& traits) {
+  return traits.reads_draft_before || traits.carries_drafts;
+}
+
 // The embedding has zeros for masks, so that their rows see everything alike: the token that is
 // known last as its code, other masks as zeros, and what is kept of the target's states, which are
 // small. What the first layer adds is hence that token's code, divided by the number of positions;
@@ -182,7 +187,7 @@ void add_dflash(const DialledShape& target, const ModelConfig& config, const Dia
   out->add_constant("norm.weight", hidden, 1);
   out->add_codes(
       "lm_head.weight", dialled_head_words(shape, head_successors(target, head.agreement)),
-      dialled_head_scale(hidden) * (head_traits(head.kind).reads_draft_before ? 0.25f : 1));
+      dialled_head_scale(hidden) * (chains_drafts(head_traits(head.kind)) ? 0.25f : 1));
 }
 
 // What follows the draft before weighs more than what follows the token before the block, so that
@@ -198,6 +203,21 @@ void add_markov(const DialledShape& target, const DialledHead& head, DialledTens
                  dialled_head_words(shape, head_successors(target, head.agreement)),
                  dialled_head_scale(target.hidden_size));
   out->add_linear("confidence_head.proj", 1, 2 * int64_t{target.hidden_size}, 1, true);
+}
+
+// The same by a recurrent state, which both gates halve: n is nearly kRead x - state, so that half
+// of it and half of the state leave kRead x / 2, whatever was read before. Its features are half of
+// that, as silu is nearly x / 2 there.
+void add_domino(const DialledShape& target, const DialledHead& head, DialledTensors* out) {
+  constexpr float kRead = 0.2f;
+  const int32_t hidden = target.hidden_size;
+  out->add_gates("prefix_gru.weight_ih_l0", hidden, {0, 0, kRead});
+  out->add_gates("prefix_gru.weight_hh_l0", hidden, {0, 0, -2});
+  out->add_blocks("embed_proj.0.weight", hidden, {0, 1}, 0);
+  out->add_codes(
+      "embed_proj.2.weight",
+      dialled_head_words(llama_shape(target), head_successors(target, head.agreement)),
+      dialled_head_scale(hidden) * 4 / kRead);
 }
 
 struct Modules {
@@ -223,6 +243,25 @@ void add_modules(const DialledShape& target, const ModelConfig& config, const De
   }
 }
 
+void add_block_fields(const DialledShape& target, const HeadTraits& traits, Json* config) {
+  Json& file = *config;
+  file["num_hidden_layers"] = kDflashLayers;
+  file["block_size"] = kMaxOwnDrafts + (traits.anchor_drafts ? 0 : 1);
+  file["dflash_config"] = {{"mask_token_id", kMaskId},
+                           {"target_layer_ids", dflash_taps(target.num_layers)}};
+  file["architectures"] = {"DFlashDraftModel"};
+  if (traits.reads_draft_before) {
+    file["architectures"] = {"DSparkDraftModel"};
+    file["dflash_config"]["markov_rank"] = target.hidden_size;
+    file["dflash_config"]["enable_confidence_head"] = true;
+  }
+  if (traits.carries_drafts) {
+    file["architectures"] = {"DominoDraftModel"};
+    file["dflash_config"]["gru_hidden_dim"] = target.hidden_size;
+    file["dflash_config"]["emb_dim"] = target.hidden_size;
+  }
+}
+
 Json head_config(const DialledShape& target, const DialledHead& head) {
   const HeadTraits& traits = head_traits(head.kind);
   if (traits.of_target) {
@@ -241,15 +280,7 @@ Json head_config(const DialledShape& target, const DialledHead& head) {
   config["num_attention_heads"] = target.hidden_size / head_dim;
   config["num_key_value_heads"] = target.hidden_size / head_dim;
   if (traits.drafts_blocks()) {
-    const bool markov = traits.reads_draft_before;
-    config["architectures"] = {markov ? "DSparkDraftModel" : "DFlashDraftModel"};
-    config["num_hidden_layers"] = kDflashLayers;
-    config["block_size"] = kMaxOwnDrafts + (traits.anchor_drafts ? 0 : 1);
-    config["dflash_config"] = {{"mask_token_id", kMaskId},
-                               {"target_layer_ids", dflash_taps(target.num_layers)}};
-    if (!markov) return config;
-    config["dflash_config"]["markov_rank"] = target.hidden_size;
-    config["dflash_config"]["enable_confidence_head"] = true;
+    add_block_fields(target, traits, &config);
     return config;
   }
   config["architectures"] = {"LlamaForCausalLMEagle3"};
@@ -316,6 +347,7 @@ Status write_dialled_head(const std::string& folder, const DialledShape& target,
     case HeadEntry::kBlock:
       add_dflash(target, llama, head, &tensors);
       if (traits.reads_draft_before) add_markov(target, head, &tensors);
+      if (traits.carries_drafts) add_domino(target, head, &tensors);
       break;
   }
   FT_RETURN_IF_ERROR(make_dialled_folder(folder));

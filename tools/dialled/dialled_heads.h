@@ -29,7 +29,7 @@ bool has_layers(HeadKind kind);
 // Writes config.json and model.safetensors of the head into `folder`, which is created: the layout
 // of EAGLE (fc, layers, an output matrix of its own), of EAGLE-3 (taps of the first, the middle
 // and the last layer, reduced output matrix, d2t and t2d), of P-EAGLE (the same with a state of
-// masks), of DeepSeek's MTP modules or of DFlash or DSpark. Its layer sees the context as the
+// masks), of DeepSeek's MTP modules or of DFlash, DSpark or Domino. Its layer sees the context as the
 // target's do, and the token itself counts most. All drafts of a DFlash block are what follows the
 // token before it, and those of P-EAGLE but the first what follows a mask, so that only the first
 // can be right. InvalidArgument names the size that does not work, or the file that cannot be

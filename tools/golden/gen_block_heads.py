@@ -38,7 +38,40 @@ CONFIGS = {
                "dflash_config": {**COMMON["dflash_config"], "projector_type": "dspark", "markov_rank": 32,
                                  "markov_head_type": "vanilla", "enable_confidence_head": True,
                                  "confidence_head_with_markov": True}},
+    # A recurrent state of all drafts before adds to the logits of all but the first.
+    "domino": {**COMMON, "architectures": ["DominoDraftModel"], "block_size": 5,
+               "dflash_config": {**COMMON["dflash_config"], "projector_type": "domino", "emb_dim": 16,
+                                 "gru_hidden_dim": 24, "pure_draft_prefix_len": 1, "shift_label": True}},
+    # The same where the first row drafts nothing.
+    "domino-behind": {**COMMON, "architectures": ["DominoDraftModel"], "block_size": 6,
+                      "dflash_config": {**COMMON["dflash_config"], "projector_type": "domino", "emb_dim": 16,
+                                        "gru_hidden_dim": 24, "pure_draft_prefix_len": 0, "shift_label": False}},
+    # As speculators has it: a reduced vocabulary, the first row drafts nothing.
+    "dspark-speculators": {
+        "architectures": ["DSparkSpeculator"], "speculators_model_type": "dspark", "speculators_version": "0.7.0",
+        "draft_vocab_size": 160, "block_size": 6, "mask_token_id": MASK, "aux_hidden_state_layer_ids": [1, 2],
+        "sample_from_anchor": False, "sliding_window_non_causal": False, "markov_rank": 32,
+        "markov_head_type": "vanilla", "enable_confidence_head": True, "confidence_head_with_markov": True,
+        "transformer_layer_config": {key: value for key, value in COMMON.items()
+                                     if key not in ("architectures", "block_size", "dflash_config", "num_target_layers")}},
 }
+
+
+def flat(config):
+    """The fields of a config.json side by side."""
+    return {**config, **config.get("transformer_layer_config", {}), **config.get("dflash_config", {})}
+
+
+def taps_of(config):
+    """Numbers of the states that are read, that of the embedding being 0."""
+    fields = flat(config)
+    return fields.get("aux_hidden_state_layer_ids") or [layer + 1 for layer in fields["target_layer_ids"]]
+
+
+def anchor_drafts(config):
+    """Whether the first row of a block drafts, too."""
+    fields = flat(config)
+    return fields.get("sample_from_anchor", fields.get("shift_label", "markov_rank" in fields))
 
 
 def run_target(ids):
@@ -50,9 +83,11 @@ def run_target(ids):
 
 
 def shapes(config):
+    taps, config = len(taps_of(config)), flat(config)
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     queries, keys = config["num_attention_heads"] * HEAD_DIM, config["num_key_value_heads"] * HEAD_DIM
-    taps, rank = len(config["dflash_config"]["target_layer_ids"]), config["dflash_config"].get("markov_rank", 0)
+    rank, state = config.get("markov_rank", 0), config.get("gru_hidden_dim", 0)
+    vocab, rows = config["vocab_size"], config.get("draft_vocab_size", config["vocab_size"])
     all_shapes = {"fc.weight": (hidden, taps * hidden), "hidden_norm.weight": (hidden,), "norm.weight": (hidden,)}
     for layer in range(config["num_hidden_layers"]):
         base = f"layers.{layer}."
@@ -64,10 +99,27 @@ def shapes(config):
             base + "mlp.gate_proj.weight": (inner, hidden), base + "mlp.up_proj.weight": (inner, hidden),
             base + "mlp.down_proj.weight": (hidden, inner)}
     if rank:
-        vocab = config["vocab_size"]
-        all_shapes |= {"markov_head.markov_w1.weight": (vocab, rank), "markov_head.markov_w2.weight": (vocab, rank),
+        all_shapes |= {"markov_head.markov_w1.weight": (vocab, rank), "markov_head.markov_w2.weight": (rows, rank),
                        "confidence_head.proj.weight": (1, hidden + rank), "confidence_head.proj.bias": (1,)}
+    if state:
+        added = config["emb_dim"]
+        all_shapes |= {"prefix_gru.weight_ih_l0": (3 * state, hidden), "prefix_gru.weight_hh_l0": (3 * state, state),
+                       "embed_proj.0.weight": (added, hidden + state), "embed_proj.2.weight": (rows, added)}
+    if rows != vocab:
+        all_shapes["lm_head.weight"] = (rows, hidden)
     return all_shapes
+
+
+def reduced(config, generator):
+    """Which ids a reduced vocabulary has, as the files have it."""
+    fields = flat(config)
+    rows, vocab = fields.get("draft_vocab_size", fields["vocab_size"]), fields["vocab_size"]
+    if rows == vocab:
+        return {}
+    ids = torch.randperm(vocab, generator=generator)[:rows].sort().values
+    kept = torch.zeros(vocab, dtype=torch.bool)
+    kept[ids] = True
+    return {"d2t": ids - torch.arange(rows), "t2d": kept}
 
 
 def random_weights(config, generator):
@@ -75,7 +127,7 @@ def random_weights(config, generator):
     for name, shape in shapes(config).items():
         noise = torch.randn(shape, generator=generator)
         weights[name] = (1 + 0.3 * noise if len(shape) == 1 else 1.6 * noise / shape[1] ** 0.5).to(torch.bfloat16)
-    return weights
+    return weights | reduced(config, generator)
 
 
 def norm(x, weight, eps):
@@ -95,11 +147,12 @@ class BlockHead:
     """One block behind `length` tokens, of which the target has computed all but the last."""
 
     def __init__(self, config, weights, target):
-        self.config, self.weights, self.target = config, weights, target
+        self.config, self.weights, self.target = flat(config), weights, target
+        self.taps, self.anchored = taps_of(config), anchor_drafts(config)
 
     def context(self, count):
         """What layers make keys and values of, for positions [0, count)."""
-        taps = [self.target["states"][layer + 1][0, :count] for layer in self.config["dflash_config"]["target_layer_ids"]]
+        taps = [self.target["states"][tap][0, :count] for tap in self.taps]
         fused = torch.cat(taps, -1) @ self.weights["fc.weight"].T
         return norm(fused, self.weights["hidden_norm.weight"], self.config["rms_norm_eps"])
 
@@ -135,23 +188,43 @@ class BlockHead:
             x = x + (gate * (inner @ weight("mlp.up_proj").T)) @ weight("mlp.down_proj").T
         return norm(x, self.weights["norm.weight"], eps)
 
+    def rows(self, ids, num_draft_tokens):
+        """What the output matrix reads for each draft."""
+        block = [ids[-1]] + [MASK] * (num_draft_tokens - self.anchored)
+        return self.run(block, len(ids) - 1)[0 if self.anchored else 1:]
+
+    def added(self, row, before, number):
+        """What the tokens before a draft, the last known one first, add to its logits."""
+        weights = self.weights
+        if "markov_head.markov_w1.weight" in weights:
+            return weights["markov_head.markov_w2.weight"] @ weights["markov_head.markov_w1.weight"][before[-1]]
+        if "prefix_gru.weight_ih_l0" not in weights or number < self.config["pure_draft_prefix_len"]:
+            return 0
+        state = torch.zeros(self.config["gru_hidden_dim"])
+        for token in before:
+            of_input = weights["prefix_gru.weight_ih_l0"] @ self.target["embedding"][token]
+            of_state = weights["prefix_gru.weight_hh_l0"] @ state
+            (input_r, input_z, input_n), (state_r, state_z, state_n) = of_input.view(3, -1), of_state.view(3, -1)
+            reset, update = torch.sigmoid(input_r + state_r), torch.sigmoid(input_z + state_z)
+            new = torch.tanh(input_n + reset * state_n)
+            state = (1 - update) * new + update * state
+        inner = torch.nn.functional.silu(weights["embed_proj.0.weight"] @ torch.cat([row, state]))
+        return weights["embed_proj.2.weight"] @ inner
+
     def drafts(self, ids, num_draft_tokens):
-        markov = "markov_head.markov_w1.weight" in self.weights
-        rows = self.run([ids[-1]] + [MASK] * (num_draft_tokens - markov), len(ids) - 1)[0 if markov else 1:]
-        drafts, gaps, before = [], [], ids[-1]
-        for logits in rows @ self.target["head"].T:
-            if markov:
-                logits = logits + (self.weights["markov_head.markov_w2.weight"]
-                                   @ self.weights["markov_head.markov_w1.weight"][before])
-            best = logits.topk(2)
-            before = best.indices[0].item()
-            drafts.append(before)
+        drafts, gaps, before = [], [], [ids[-1]]
+        matrix = self.weights.get("lm_head.weight", self.target["head"])
+        for number, row in enumerate(self.rows(ids, num_draft_tokens)):
+            best = (matrix @ row + self.added(row, before, number)).topk(2)
+            draft = best.indices[0].item()
+            drafts.append(draft + int(self.weights["d2t"][draft]) if "d2t" in self.weights else draft)
+            before.append(drafts[-1])
             gaps.append((best.values[0] - best.values[1]).item())
         return drafts, min(gaps)
 
     def confidences(self, ids, drafts):
         """How sure the head is of each draft, before the sigmoid: of its row and what the draft before is embedded as."""
-        rows = self.run([ids[-1]] + [MASK] * (len(drafts) - 1), len(ids) - 1)
+        rows = self.rows(ids, len(drafts))
         before = self.weights["markov_head.markov_w1.weight"][[ids[-1], *drafts[:-1]]]
         features = torch.cat([rows, before], -1)
         sure = features @ self.weights["confidence_head.proj.weight"][0] + self.weights["confidence_head.proj.bias"]
@@ -178,12 +251,12 @@ def published_drafts(code, config, weights, target, ids, num_draft_tokens):
 def generate(name, ids, target, generator, published):
     """A head whose drafts vary and stay far from ties; the first such draw of the generator."""
     config = CONFIGS[name]
-    markov = "markov_rank" in config["dflash_config"]
-    num_draft_tokens = config["block_size"] - (0 if markov else 1)
+    markov = "markov_rank" in flat(config)
+    num_draft_tokens = config["block_size"] - (0 if anchor_drafts(config) else 1)
     lengths = range(FIRST, FIRST + STEPS)
     while True:
         stored = random_weights(config, generator)
-        weights = {key: value.float() for key, value in stored.items()}
+        weights = {key: value.float() if value.is_floating_point() else value for key, value in stored.items()}
         head = BlockHead(config, weights, target)
         cases = [head.drafts(ids[:length], num_draft_tokens) for length in lengths]
         gap = min(gap for _, gap in cases)
@@ -198,8 +271,10 @@ def generate(name, ids, target, generator, published):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
-    sure = {"confidences": [head.confidences(ids[:length], drafts) for length, (drafts, _) in zip(lengths, cases)]}
-    return {"name": name, "drafts": [drafts for drafts, _ in cases], "gap": gap, **(sure if markov else {})}
+    sure = {}
+    if markov:
+        sure["confidences"] = [head.confidences(ids[:length], drafts) for length, (drafts, _) in zip(lengths, cases)]
+    return {"name": name, "drafts": [drafts for drafts, _ in cases], "gap": gap, **sure}
 
 
 def main():

@@ -3,12 +3,14 @@
     python3 tools/golden/published_heads.py SOURCES [HEAD...]
 
 SOURCES has clones of FasterDecoding/Medusa, foundation-model-stack/fms-extras, foundation-model-stack/foundation-model-stack,
-SafeAILab/EAGLE, deepseek-ai/DeepSpec and sgl-project/SpecForge, each in a folder of the repository's name. Of their files
+SafeAILab/EAGLE, deepseek-ai/DeepSpec, sgl-project/SpecForge, vllm-project/speculators and vllm-project/vllm (of 0.10 or so,
+which has Medusa), each in a folder of the repository's name; heads of those that are not there are passed over. Of their files
 the classes that compute a draft are run as they are; what they import for training and serving is left out. Needs torch,
 transformers and safetensors. Prints how many of the 64 prefixes have the same drafts; status 1 where one has others.
 """
 
 import ast
+import inspect
 import math
 import json
 import pathlib
@@ -65,6 +67,28 @@ def fill(model, weights, **extra):
     return model.eval()
 
 
+class MappedMedusa:
+    """vLLM's Medusa with a map of ids; its output matrices, cut over ranks there, are plain ones."""
+
+    def __init__(self, sources, folder, target):
+        matrix = lambda rows, hidden, **_: nn.Linear(hidden, rows, bias=False)
+        scope = {"VllmConfig": object, "ParallelLMHead": matrix, "LogitsProcessor": lambda *_, **__: lambda head, x, *_: head(x),
+                 "SamplerOutput": object, "SamplingMetadata": object, "Iterable": typing.Iterable,
+                 "DEFAULT_VOCAB_PADDING_SIZE": 64, "maybe_prefix": lambda _, name: name,
+                 "default_weight_loader": lambda to, value: to.data.copy_(value)}
+        code = classes_of(sources / "vllm/vllm/model_executor/models/medusa.py", {"ResidualBlock", "Medusa"}, scope)
+        settings = types.SimpleNamespace(**config_of(folder))
+        draft = types.SimpleNamespace(draft_model_config=types.SimpleNamespace(hf_config=settings))
+        self.model, self.target = code.Medusa(vllm_config=types.SimpleNamespace(speculative_config=draft)), target
+        self.model.load_weights(weights_of(folder).items())
+        self.takes_metadata = "sampling_metadata" in inspect.signature(self.model.compute_logits).parameters
+
+    def drafts(self, ids, _):
+        states = self.model(self.target["final"][None, len(ids) - 2])
+        logits = self.model.compute_logits(states, *([None] if self.takes_metadata else []))
+        return [one[0].argmax().item() for one in logits]
+
+
 class Medusa:
     """FasterDecoding's heads: blocks and an output matrix each."""
 
@@ -108,7 +132,7 @@ class MlpSpeculator:
 
 
 class Dflash:
-    """SpecForge's DFlash model, one block behind the text."""
+    """SpecForge's DFlash model, one block behind the text, under the masks that it is trained with."""
 
     def __init__(self, sources, folder, target):
         qwen3 = transformers.models.qwen3.modeling_qwen3
@@ -121,17 +145,97 @@ class Dflash:
                   "FULL_ATTENTION": "full_attention", "SLIDING_ATTENTION": "sliding_attention",
                   "_VALID_DFLASH_LAYER_TYPES": {"full_attention", "sliding_attention"}}
         code = classes_of(sources / "SpecForge/specforge/modeling/draft/dflash.py", set(), scope)
+        masks = classes_of(sources / "SpecForge/specforge/algorithms/common/dflash_family_model.py", {"create_dflash_sdpa_mask"}, {})
+        self.mask = masks.create_dflash_sdpa_mask
         config, self.target = config_of(folder), target
         settings = transformers.Qwen3Config(**{key: value for key, value in config.items() if key != "architectures"})
         settings._attn_implementation = "sdpa"
-        self.model = fill(code.DFlashDraftModel(settings), weights_of(folder))
+        self.model = fill(self.made(sources, scope, code)(settings), weights_of(folder))
+
+    def made(self, sources, scope, code):
+        return code.DFlashDraftModel
+
+    def rows(self, ids, block):
+        """What leaves the rows of a block of ids, of which the first is the last known one."""
+        seen = len(ids) - 1
+        taps = torch.cat([self.target[f"tap{tap + 1}"] for tap in self.model.target_layer_ids], -1)[None, :seen]
+        masks = {kind: self.mask(torch.tensor([[seen]]), torch.tensor([[True]]), seen, len(block), "cpu", window)
+                 for kind, window in (("full_attention", None), ("sliding_attention", self.model.sliding_window))}
+        return self.model(position_ids=torch.arange(seen + len(block))[None], target_hidden=taps, attention_mask=masks,
+                          noise_embedding=self.target["embedding"][torch.tensor([block])])
 
     def drafts(self, ids, count):
-        taps = torch.cat([self.target[f"tap{tap + 1}"] for tap in self.model.target_layer_ids], -1)[None, :len(ids) - 1]
-        block = torch.tensor([[ids[-1]] + [self.model.mask_token_id] * count])
-        rows = self.model(position_ids=torch.arange(len(ids) + count)[None], target_hidden=taps,
-                          noise_embedding=self.target["embedding"][block])[0, 1:]
+        rows = self.rows(ids, [ids[-1]] + [self.model.mask_token_id] * count)[0, 1:]
         return (rows @ self.target["head"].T).argmax(-1).tolist()
+
+
+class Domino(Dflash):
+    """SpecForge's Domino model, whose own loop over a block chooses the drafts."""
+
+    def made(self, sources, scope, code):
+        names = {"DFlashDraftModel": code.DFlashDraftModel, "sample": code.sample, "get_device_type": lambda: "cpu"}
+        return classes_of(sources / "SpecForge/specforge/modeling/draft/domino.py", set(), {**scope, **names}).DominoDraftModel
+
+    def drafts(self, ids, count):
+        block = [ids[-1]] + [self.model.mask_token_id] * (count - self.model.shift_label)
+        rows = self.rows(ids, block)
+        if self.model.shift_label:
+            # The loop writes drafts behind the first id: a row that it does not read makes room for the last.
+            block, rows = block + [self.model.mask_token_id], torch.cat([rows, rows[:, -1:]], 1)
+        lent = types.SimpleNamespace(lm_head=lambda x: x @ self.target["head"].T,
+                                     model=types.SimpleNamespace(embed_tokens=lambda x: self.target["embedding"][x]))
+        return self.model._sample_draft_tokens(lent, rows, torch.tensor([block]))[0].tolist()
+
+
+class DsparkSpeculators:
+    """speculators' layers, Markov and confidence heads, put together as its training does."""
+
+    def __init__(self, sources, folder, target):
+        qwen3 = transformers.models.qwen3.modeling_qwen3
+        names = ("ALL_ATTENTION_FUNCTIONS", "GradientCheckpointingLayer", "Qwen3MLP", "Qwen3RMSNorm", "eager_attention_forward")
+        scope = {**{name: getattr(qwen3, name) for name in names}, "Cache": object, "FlashAttentionKwargs": dict,
+                 "Qwen3Config": object, "Unpack": UNPACK}
+        models = sources / "speculators/src/speculators/models"
+        layers = classes_of(models / "dflash/model_definitions.py", set(), scope)
+        heads = classes_of(models / "dspark/model_definitions.py", set(), {})
+        config, weights, self.target = config_of(folder), weights_of(folder), target
+        self.config, self.weights = config, weights
+        settings = transformers.Qwen3Config(**config["transformer_layer_config"])
+        settings._attn_implementation = "sdpa"
+        hidden, rank = settings.hidden_size, config["markov_rank"]
+        part = lambda prefix: {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+        self.layers = [fill(layers.Qwen3DFlashDecoderLayer(settings, i), part(f"layers.{i}."))
+                       for i in range(settings.num_hidden_layers)]
+        self.norms = {name: fill(qwen3.Qwen3RMSNorm(hidden, eps=settings.rms_norm_eps), part(name + "."))
+                      for name in ("hidden_norm", "norm")}
+        self.rope = qwen3.Qwen3RotaryEmbedding(settings)
+        self.markov = fill(heads.MarkovHead(verifier_vocab_size=settings.vocab_size, draft_vocab_size=config["draft_vocab_size"],
+                                            markov_rank=rank, hidden_size=hidden), part("markov_head."))
+        self.sure = fill(heads.ConfidenceHead(hidden + rank), part("confidence_head."))
+
+    def rows(self, ids, count):
+        taps = torch.cat([self.target[f"tap{tap}"] for tap in self.config["aux_hidden_state_layer_ids"]], -1)[None, :len(ids) - 1]
+        context = self.norms["hidden_norm"](taps @ self.weights["fc.weight"].T)
+        anchored = self.config["sample_from_anchor"]
+        x = self.target["embedding"][torch.tensor([[ids[-1]] + [self.config["mask_token_id"]] * (count - anchored)])]
+        turns = self.rope(x, torch.arange(context.shape[1] + x.shape[1])[None])
+        for one in self.layers:
+            x = one(hidden_states=x, target_hidden=context, attention_mask=None, position_embeddings=turns)
+        return self.norms["norm"](x)[0, 0 if anchored else 1:]
+
+    def drafts(self, ids, count):
+        chosen, before = [], ids[-1]
+        for row in self.rows(ids, count):
+            logits = self.weights["lm_head.weight"] @ row + self.markov.block_bias(
+                prev_token_ids=torch.tensor([[before]]), hidden_states=row[None, None])[0, 0]
+            best = logits.argmax()
+            before = (best + self.weights["d2t"][best]).item()
+            chosen.append(before)
+        return chosen
+
+    def confidences(self, ids, drafts):
+        before = self.markov.prev_embeddings(torch.tensor([ids[-1], *drafts[:-1]]))
+        return self.sure(torch.cat([self.rows(ids, len(drafts)), before], -1)).tolist()
 
 
 class Dspark:
@@ -238,8 +342,9 @@ class Peagle:
         return (best + self.model.d2t[best]).tolist()
 
 
-HEADS = {"block_heads": {"dflash": Dflash, "dspark": Dspark},
-         "chain_heads": {"medusa": Medusa, "medusa-shared": Medusa, "mlp_speculator": MlpSpeculator,
+HEADS = {"block_heads": {"dflash": Dflash, "dflash-windows": Dflash, "dspark": Dspark, "domino": Domino,
+                         "domino-behind": Domino, "dspark-speculators": DsparkSpeculators},
+         "chain_heads": {"medusa": Medusa, "medusa-shared": Medusa, "medusa-mapped": MappedMedusa, "mlp_speculator": MlpSpeculator,
                          "mlp_speculator-tied": MlpSpeculator},
          "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle}}
 
@@ -262,7 +367,11 @@ def compare(sources, room):
         published = HEADS[room].get(head["name"])
         if published is None or (len(sys.argv) > 2 and head["name"] not in sys.argv[2:]):
             continue
-        model = published(sources, GOLDEN / room / head["name"], target)
+        try:
+            model = published(sources, GOLDEN / room / head["name"], target)
+        except FileNotFoundError as missing:
+            print(f"{room}/{head['name']}: not compared, {missing.filename} is not there", flush=True)
+            continue
         with torch.no_grad():
             same = [model.drafts(golden["ids"][:golden["first"] + i], len(drafts)) == drafts
                     for i, drafts in enumerate(head["drafts"])]

@@ -16,7 +16,7 @@ bool contains(const std::string& text, const char* part) {
 
 std::string method_in(const std::string& name) {
   const std::string text = lower_case(name);
-  for (const char* part : {"dflash", "dspark", "medusa"}) {
+  for (const char* part : {"dflash", "dspark", "domino", "medusa"}) {
     if (contains(text, part)) return part;
   }
   for (const char* part : {"peagle", "p-eagle", "p_eagle"}) {
@@ -58,7 +58,7 @@ MethodGuess without_mark(const char* method, const std::string& named) {
 // `named`: what config.json calls the files; empty: nothing that is known.
 MethodGuess method_of_tensors(const Checkpoint& checkpoint, const std::string& named) {
   bool fc = false, eagle3 = false, mtp = false, embedding = false, first_layer = false;
-  bool block = false, markov = false, masks = false, chained = false;
+  bool block = false, markov = false, carried = false, masks = false, chained = false;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const bool of_module = name.starts_with("mtp.");
     fc |= name.ends_with("fc.weight") && !of_module;
@@ -66,6 +66,7 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint, const std::string& n
     // EAGLE heads norm each layer's state; one that makes entries of states norms them once.
     block |= name == "hidden_norm.weight" || name == "model.hidden_norm.weight";
     markov |= contains(name, "markov_head.");
+    carried |= contains(name, "prefix_gru.");
     masks |= name == "mask_hidden" || name == "model.mask_hidden";
     mtp |= name.ends_with("eh_proj.weight") || contains(name, "mtp_layers.") ||
            contains(name, "mtp_linear_proj.") || name == "mtp.fc.weight";
@@ -75,7 +76,7 @@ MethodGuess method_of_tensors(const Checkpoint& checkpoint, const std::string& n
   }
   // Of a language model's layers, between two projections.
   if (chained && first_layer) return {"gemma4_assistant", true};
-  if (fc && block) return {markov ? "dspark" : "dflash", true};
+  if (fc && block) return {carried ? "domino" : markov ? "dspark" : "dflash", true};
   if (fc && masks) return {"p_eagle", true};
   // EAGLE-3's are called EAGLE's, too.
   if (fc && eagle3) return without_mark("eagle3", named == "eagle" ? std::string() : named);

@@ -77,7 +77,7 @@ std::string unread_quantization(const Json& config) {
 
 // Heads have architectures of their own, one for each family of targets.
 bool drafts_for_others(const std::string& architecture) {
-  for (const char* part : {"Eagle", "Medusa", "MLPSpeculator", "DFlash", "DSpark",
+  for (const char* part : {"Eagle", "Medusa", "MLPSpeculator", "DFlash", "DSpark", "Domino",
                            "Gemma4Assistant", "Gemma4UnifiedAssistant"}) {
     if (architecture.find(part) != std::string::npos) return true;
   }
