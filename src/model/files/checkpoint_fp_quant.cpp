@@ -5,7 +5,7 @@
 
 #include "model/files/checkpoint.h"
 #include "model/files/forms/convert.h"
-#include "model/files/forms/fp_quant_names.h"
+#include "model/files/fp_quant_names.h"
 
 // Matrices of FP-Quant, turned back so that they multiply rows as they are.
 

@@ -5,7 +5,7 @@
 
 #include "base/files/text_file.h"
 #include "model/files/checkpoint.h"
-#include "model/files/forms/gemma_names.h"
+#include "model/files/gemma_names.h"
 
 // Matrices and tables of Google's quantised Gemma checkpoints.
 

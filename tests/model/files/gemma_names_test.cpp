@@ -1,4 +1,4 @@
-#include "model/files/forms/gemma_names.h"
+#include "model/files/gemma_names.h"
 
 #include <gtest/gtest.h>
 

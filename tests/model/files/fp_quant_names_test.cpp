@@ -1,4 +1,4 @@
-#include "model/files/forms/fp_quant_names.h"
+#include "model/files/fp_quant_names.h"
 
 #include <gtest/gtest.h>
 
