@@ -115,7 +115,7 @@ Status Checkpoint::add_gguf(const ModelFiles& model) {
   }
   // Of encoders.
   if (const auto kinds = tensors_.extract("token_types.weight")) {
-    FT_RETURN_IF_ERROR(add_kinds_of_texts(*kinds.mapped()));
+    FT_RETURN_IF_ERROR(add_kinds_of_texts(*kinds.mapped(), nullptr));
   }
   return add_gguf_scales();
 }
