@@ -19,6 +19,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kSpace = "\u2581";
+// A pre-tokenizer (Sarvam's) by which a vocabulary is not of bytes but of pieces, whose merges are
+// listed.
+constexpr const char* kOfPieces = "sarvam-moe";
 
 Result<const PreTokenizer*> pre_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto name, file.text("tokenizer.ggml.pre"));
@@ -98,11 +101,12 @@ Result<Json> piece_tokenizer(const GgufFile& file, const GgufVocabulary& vocabul
   model["fuse_unk"] = true;
   if (!unknown.empty()) model["unk_token"] = unknown;
   Json normalizers = Json::array();
-  if (space.value_or(true)) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+  const bool begins_with_space = space.value_or(!lists_merges);
+  if (begins_with_space) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
   normalizers.push_back(replace(" ", kSpace));
   Json decoders =
       Json::array({replace(kSpace, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
-  if (space.value_or(true)) {
+  if (begins_with_space) {
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   return Json{{"version", "1.0"},
@@ -135,6 +139,8 @@ Result<Json> chat_templates(const GgufFile& file) {
 Result<Json> gguf_tokenizer(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto kind, file.text("tokenizer.ggml.model"));
   FT_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary, read_gguf_vocabulary(file));
+  FT_ASSIGN_OR_RETURN(const auto pre, file.text("tokenizer.ggml.pre"));
+  if (kind == "gpt2" && pre == kOfPieces) return piece_tokenizer(file, vocabulary, true);
   if (kind == "gpt2") return byte_level_tokenizer(file, vocabulary);
   if (kind == "llama") return piece_tokenizer(file, vocabulary, false);
   if (kind == "gemma4") return piece_tokenizer(file, vocabulary, true);

@@ -67,6 +67,17 @@ TEST_F(HfTokenizer, PiecesWithMerges) {
   EXPECT_EQ(made.value()["normalizer"]["normalizers"].size(), 1u);
 }
 
+// Sarvam's are called those of bytes; no blank is put before a text.
+TEST_F(HfTokenizer, PiecesByThePreTokenizersName) {
+  GgufBytes bytes = vocabulary(2, "gpt2");
+  bytes.text_value("tokenizer.ggml.pre", "sarvam-moe");
+  bytes.key("tokenizer.ggml.merges", 9).number(uint32_t{8}).number(uint64_t{1}).text("a b");
+  const auto made = make(bytes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_TRUE(made.value()["model"]["byte_fallback"]);
+  EXPECT_EQ(made.value()["normalizer"]["normalizers"].size(), 1u);
+}
+
 TEST_F(HfTokenizer, NamesWhatIsWrong) {
   GgufBytes unknown = vocabulary(0, "rwkv");
   EXPECT_NE(make(unknown).status().message().find("kind 'rwkv'"), std::string::npos);

@@ -81,6 +81,21 @@ constexpr Step kYoutu[] = {
     {StepKind::kRegex,
      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 
+// Runs of blanks in powers of two.
+constexpr Step kJais2[] = {
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})"}};
+constexpr Step kMiniCpm5[] = {
+    {Kind::kRegex, R"(\p{N}{1,3})"},
+    {Kind::kRegex,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+// Endings behind an apostrophe stay with their word.
+constexpr Step kUfakZeka[] = {
+    {Kind::kRegex,
+     R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
+// Words are not cut from one another.
+constexpr Step kSuperBpe[] = {{Kind::kRegex, R"(\p{N}+)"}, {Kind::kRegex, R"((?=(\d{3})+(?!\d)))"}};
+
 // The first of those that mean the same is the one that is written.
 constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "llama-bpe", .steps = kLlama3, .ignores_merges = true, .adds_bos = true},
@@ -162,6 +177,14 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "laguna", .steps = kLaguna},
     {.name = "spark2_5", .steps = kSpark},
     {.name = "glm5", .steps = kLlama3, .ignores_merges = true},
+    {.name = "jais-2", .steps = kJais2},
+    {.name = "minicpm5", .steps = kMiniCpm5, .ignores_merges = true},
+    {.name = "ufakzeka", .steps = kUfakZeka},
+    {.name = "superbpe", .steps = kSuperBpe},
+    {.name = "jina-es", .steps = kGpt2},
+    {.name = "jina-de", .steps = kGpt2},
+    {.name = "jina-v2-es", .steps = kGpt2},
+    {.name = "jina-v2-de", .steps = kGpt2},
 };
 
 // The steps one after the other, without what changes no ids; fields that may be left out are

@@ -20,10 +20,11 @@ const char* match(const Json& tokenizer) {
 
 TEST(PreTokenizer, WhatIsMadeIsFound) {
   for (const char* name :
-       {"llama-bpe", "qwen2",  "tekken",  "gpt-2",       "smollm",       "command-r",
-        "mpt",       "gpt-4o", "dbrx",    "deepseek-v3", "deepseek-llm", "deepseek-coder",
-        "falcon",    "viking", "bloom",   "kimi-k2",     "tiny_aya",     "youtu",
-        "afmoe",     "laguna", "spark2_5"}) {
+       {"llama-bpe", "qwen2",  "tekken",   "gpt-2",       "smollm",       "command-r",
+        "mpt",       "gpt-4o", "dbrx",     "deepseek-v3", "deepseek-llm", "deepseek-coder",
+        "falcon",    "viking", "bloom",    "kimi-k2",     "tiny_aya",     "youtu",
+        "afmoe",     "laguna", "spark2_5", "jais-2",      "minicpm5",     "ufakzeka",
+        "superbpe"}) {
     const PreTokenizer* pre = find_pre_tokenizer(name);
     ASSERT_NE(pre, nullptr);
     const Json tokenizer = {{"normalizer", normalizer_json(*pre)},
