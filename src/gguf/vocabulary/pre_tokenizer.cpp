@@ -181,10 +181,8 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.name = "minicpm5", .steps = kMiniCpm5, .ignores_merges = true},
     {.name = "ufakzeka", .steps = kUfakZeka},
     {.name = "superbpe", .steps = kSuperBpe},
-    {.name = "jina-es", .steps = kGpt2},
-    {.name = "jina-de", .steps = kGpt2},
-    {.name = "jina-v2-es", .steps = kGpt2},
-    {.name = "jina-v2-de", .steps = kGpt2},
+    {.name = "jina-es", .steps = kGpt2Steps},
+    {.name = "jina-de", .steps = kGpt2Steps},
 };
 
 // The steps one after the other, without what changes no ids; fields that may be left out are

@@ -37,7 +37,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"LLaDAModelLM", "LLaDA", kMaskFilling},
     {"LLaDAMoEModelLM", "LLaDA, mixtures", kMaskFilling},
     {"MapleForCausalLM", "Maple", kGateLimits},
-    {"MiMoV2ForCausalLM", "MiMo V2.5", kShardedProjections},
     {"MistralLarge4ForConditionalGeneration", "Mistral Large 4", kSparseAttention},
     {"MuseSparkForConditionalGeneration", "Muse Spark", kNormKinds | kResidualGates},
     {"PaliGemmaForConditionalGeneration", "PaliGemma 1 and 2", kSeeingPrompts},

@@ -126,6 +126,7 @@ constexpr ModelType kModelTypes[] = {
     {"mamba2", "Mamba2ForCausalLM"},
     {"mellum", "MellumForCausalLM"},
     {"mimo", "MiMoForCausalLM"},
+    {"mimo_v2", "MiMoV2ForCausalLM"},
     {"mimo_v2_flash", "MiMoV2FlashForCausalLM"},
     {"minicpm", "MiniCPMForCausalLM"},
     {"minicpm3", "MiniCPM3ForCausalLM"},

@@ -354,7 +354,9 @@ TEST(Families, FieldsThatAFamilyHasNot) {
         std::tuple(
             "MiMoV2FlashForCausalLM",
             Json{{"v_head_dim", 512}, {"hybrid_layer_pattern", {0, 1}}, {"sliding_window", 8}},
-            "v_head_dim above")}) {
+            "v_head_dim above"),
+        std::tuple("MiMoV2ForCausalLM", Json{{"attention_projection_layout", "fused_qkv"}},
+                   "projections fused by shards")}) {
     const auto refused = parse_model_config(small_config(name, more), Json::object(), {}, "f");
     EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported) << name;
     EXPECT_NE(refused.status().message().find(field), std::string::npos)

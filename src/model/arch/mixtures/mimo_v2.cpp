@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "model/config/families.h"
+#include "model/config/missing_parts.h"
 #include "model/layer/layer_spec.h"
 
 namespace foretoken {
@@ -30,6 +32,10 @@ LayerSpec mimo_v2_module(const ModelConfig& config, const LayerConfig& layer) {
 // The list of numbers says which layers have a window; rotary embeddings of both kinds have fields
 // of their own.
 Status translate_mimo_v2(const ConfigFields& fields, Json* json) {
+  const Json* layout = fields.find("attention_projection_layout");
+  if (layout != nullptr && *layout != "split") {
+    return refuse_parts(kShardedProjections, fields.where());
+  }
   if (const Json* pattern = fields.find("hybrid_layer_pattern")) {
     if (!pattern->is_array()) return fields.wrong("hybrid_layer_pattern", "a list of 0 and 1");
     Json types = Json::array();
@@ -99,8 +105,32 @@ Status read_mimo_v2(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &experts, &config->layers);
 }
 
-// The draft modules in the same files; draft_head.h reads them.
-constexpr const char* kMimoV2Modules[] = {"model.mtp."};
+// The draft modules in the same files, which draft_head.h reads, and towers.
+constexpr const char* kMimoV2Others[] = {"model.mtp.", "visual.", "audio_encoder.",
+                                         "speech_embeddings."};
+
+constexpr Architecture mimo_v2(const char* name, const char* description) {
+  return {
+      .name = name,
+      .description = description,
+      .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "head_dim": 192,
+                      "v_head_dim": 128, "rms_norm_eps": 1e-5, "n_routed_experts": 256,
+                      "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+                      "partial_rotary_factor": 0.334})",
+      .window_rule = WindowRule::kPattern,
+      .decoder = {.ignored = kMimoV2Others, .layer = mimo_v2_layer},
+      .mtp = {.layers = "mtp.layers.",
+              .counts_on = false,
+              .output_norm = "final_layernorm",
+              .chains_normed = true,
+              .passes_states = true,
+              .count = 3,
+              .layer = mimo_v2_module,
+              .windowed = true},
+      .translate = translate_mimo_v2,
+      .read = read_mimo_v2,
+  };
+}
 
 }  // namespace
 
@@ -108,25 +138,11 @@ constexpr const char* kMimoV2Modules[] = {"model.mtp."};
 // scaled values of smaller heads, DeepSeek V3's mixtures without a shared expert. Its modules,
 // three in published files, have a window and no mixture; all pair with the target's states, as in
 // SGLang (multi_layer_eagle_worker_v2).
-constinit const Architecture kMimoV2Architecture = {
-    .name = "MiMoV2FlashForCausalLM",
-    .description = "MiMo V2 Flash, with its MTP modules as drafters",
-    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4, "head_dim": 192,
-                    "v_head_dim": 128, "rms_norm_eps": 1e-5, "n_routed_experts": 256,
-                    "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
-                    "partial_rotary_factor": 0.334})",
-    .window_rule = WindowRule::kPattern,
-    .decoder = {.ignored = kMimoV2Modules, .layer = mimo_v2_layer},
-    .mtp = {.layers = "mtp.layers.",
-            .counts_on = false,
-            .output_norm = "final_layernorm",
-            .chains_normed = true,
-            .passes_states = true,
-            .count = 3,
-            .layer = mimo_v2_module,
-            .windowed = true},
-    .translate = translate_mimo_v2,
-    .read = read_mimo_v2,
-};
+constinit const Architecture kMimoV2Architecture =
+    mimo_v2("MiMoV2FlashForCausalLM", "MiMo V2 Flash, with its MTP modules as drafters");
+// Newer exports, whose queries, keys and values lie apart or in one matrix of several ranks'
+// pieces, of which the first are read.
+constinit const Architecture kMimoV2_5Architecture =
+    mimo_v2("MiMoV2ForCausalLM", "MiMo V2.5 and later, with projections apart; their text part");
 
 }  // namespace foretoken
