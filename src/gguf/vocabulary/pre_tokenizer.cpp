@@ -83,18 +83,19 @@ constexpr Step kYoutu[] = {
 
 // Runs of blanks in powers of two.
 constexpr Step kJais2[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})"}};
 constexpr Step kMiniCpm5[] = {
-    {Kind::kRegex, R"(\p{N}{1,3})"},
-    {Kind::kRegex,
+    {StepKind::kRegex, R"(\p{N}{1,3})"},
+    {StepKind::kRegex,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 // Endings behind an apostrophe stay with their word.
 constexpr Step kUfakZeka[] = {
-    {Kind::kRegex,
+    {StepKind::kRegex,
      R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}};
 // Words are not cut from one another.
-constexpr Step kSuperBpe[] = {{Kind::kRegex, R"(\p{N}+)"}, {Kind::kRegex, R"((?=(\d{3})+(?!\d)))"}};
+constexpr Step kSuperBpe[] = {{StepKind::kRegex, R"(\p{N}+)"},
+                              {StepKind::kRegex, R"((?=(\d{3})+(?!\d)))"}};
 
 // The first of those that mean the same is the one that is written.
 constexpr PreTokenizer kPreTokenizers[] = {
