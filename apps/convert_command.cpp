@@ -80,6 +80,7 @@ constexpr FolderType kFolderTypes[] = {
     {"modelopt-fp8", "ModelOpt's E4M3, a scale for each output", false,
      write_fp8<Fp8Form::kModelOptRows>},
     {"nvfp4", "compressed-tensors' E2M1, E4M3 scales for 16", false, write_fp4<Fp4Form::kNvfp4>},
+    {"modelopt-nvfp4", "the same as ModelOpt has it", false, write_fp4<Fp4Form::kModelOptNvfp4>},
     {"mxfp4", "compressed-tensors' E2M1, powers of two for 32", false, write_fp4<Fp4Form::kMxfp4>}};
 constexpr int64_t kGroupSize = 128;
 

@@ -218,6 +218,15 @@ Status write_config(const ModelFiles& model, const FolderForm& form, const Json&
   return write_json(form.also(quantization), folder.file(form.also_named));
 }
 
+// hf_quant_config.json of what config.json says.
+Json modelopt_file(const Json& quantization) {
+  Json said = {{"quant_algo", quantization["quant_algo"]},
+               {"kv_cache_quant_algo", nullptr},
+               {"exclude_modules", quantization["ignore"]}};
+  if (quantization.contains("group_size")) said["group_size"] = quantization["group_size"];
+  return {{"producer", {{"name", "modelopt"}}}, {"quantization", said}};
+}
+
 Status check_names(const ModelFiles& model, const ConvertOptions& options) {
   if (model.is_gguf()) {
     return invalid_argument(model.text() + " is a GGUF file; name a Hugging Face folder");
@@ -240,6 +249,16 @@ Json compressed_tensors_config(const std::string& format, const Json& weights, c
           {"config_groups", {{"group_0", group}}},
           {"ignore", {"lm_head"}},
           {"kv_cache_scheme", nullptr}};
+}
+
+FolderForm modelopt_form(const std::string& algorithm, int64_t group) {
+  FolderForm form;
+  form.quantization = {{"quant_method", "modelopt"}, {"quant_algo", algorithm}};
+  if (group > 0) form.quantization["group_size"] = group;
+  form.has_patterns = false;
+  form.also_named = "hf_quant_config.json";
+  form.also = modelopt_file;
+  return form;
 }
 
 Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm& form,

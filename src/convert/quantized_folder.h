@@ -47,6 +47,10 @@ struct FolderForm {
 nlohmann::json compressed_tensors_config(const std::string& format, const nlohmann::json& weights,
                                          const nlohmann::json& inputs);
 
+// The two files in which ModelOpt says how it quantised: config.json and hf_quant_config.json. A
+// `group` of 0 is none.
+FolderForm modelopt_form(const std::string& algorithm, int64_t group);
+
 // Writes a Hugging Face folder as another one whose layers' matrices, without routers, are stored
 // so; other tensors, draft modules (MTP) among them, and files are copied. Returns the bytes of
 // model.safetensors. `options.output` is a folder that does not exist or is empty, and is there

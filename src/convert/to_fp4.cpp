@@ -41,15 +41,19 @@ uint8_t exponent_code(float largest) {
 
 class Fp4Conversion {
  public:
-  explicit Fp4Conversion(Fp4Form form) : is_nvfp4_(form == Fp4Form::kNvfp4) {}
+  explicit Fp4Conversion(Fp4Form form)
+      : is_nvfp4_(form != Fp4Form::kMxfp4), is_modelopt_(form == Fp4Form::kModelOptNvfp4) {}
 
-  Json config() const {
+  FolderForm folder() const {
+    if (is_modelopt_) return modelopt_form("W4A16_NVFP4", group());
     Json weights = {{"num_bits", 4},     {"type", "float"},  {"group_size", group()},
                     {"symmetric", true}, {"dynamic", false}, {"observer", "minmax"}};
     weights["strategy"] = is_nvfp4_ ? "tensor_group" : "group";
     if (!is_nvfp4_) weights["scale_dtype"] = "torch.uint8";
-    return compressed_tensors_config(is_nvfp4_ ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized",
-                                     weights, nullptr);
+    FolderForm form;
+    form.quantization = compressed_tensors_config(
+        is_nvfp4_ ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized", weights, nullptr);
+    return form;
   }
 
   Result<std::vector<NewTensor>> plan(const std::string& base, const ModelTensor& tensor,
@@ -63,9 +67,13 @@ class Fp4Conversion {
     layers_[tensor.layer].matrices.push_back(&view);
     const int64_t groups = k / group();
     std::vector<NewTensor> made = {
-        {base + ".weight_packed", "U8", {n, k / 2}, n * k / 2},
+        {base + (is_modelopt_ ? ".weight" : ".weight_packed"), "U8", {n, k / 2}, n * k / 2},
         {base + ".weight_scale", is_nvfp4_ ? "F8_E4M3" : "U8", {n, groups}, n * groups}};
-    if (is_nvfp4_) made.push_back({base + ".weight_global_scale", "F32", {1}, 4});
+    if (is_modelopt_) {
+      made.push_back({base + ".weight_scale_2", "F32", {}, 4});
+    } else if (is_nvfp4_) {
+      made.push_back({base + ".weight_global_scale", "F32", {1}, 4});
+    }
     return made;
   }
 
@@ -76,6 +84,7 @@ class Fp4Conversion {
     if (is_nvfp4_) {
       FT_ASSIGN_OR_RETURN(factor, factor_of(layers_[tensor.layer]));
     }
+    const float second = 1 / factor;  // ModelOpt's, which multiplies
     const TensorRows rows(view);
     std::vector<uint8_t> codes(static_cast<size_t>(n * k / 2)),
         scales(static_cast<size_t>(n * groups));
@@ -88,7 +97,9 @@ class Fp4Conversion {
           const float* at = values.data() + g * group();
           uint8_t& scale = scales[static_cast<size_t>(row * groups + g)];
           scale = scale_code(largest_magnitude(at, group()), factor);
-          const float value = is_nvfp4_ ? e4m3_value(scale) / factor : e8m0_value(scale);
+          const float value = is_modelopt_ ? e4m3_value(scale) * second
+                              : is_nvfp4_  ? e4m3_value(scale) / factor
+                                           : e8m0_value(scale);
           pack_group(at, group(), value, codes.data() + (row * k + g * group()) / 2);
         }
       }
@@ -97,7 +108,8 @@ class Fp4Conversion {
     FT_RETURN_IF_ERROR(packed);
     FT_RETURN_IF_ERROR(append(codes.data(), std::ssize(codes)));
     FT_RETURN_IF_ERROR(append(scales.data(), std::ssize(scales)));
-    return is_nvfp4_ ? append(&factor, sizeof factor) : Status();
+    const float* last = is_modelopt_ ? &second : &factor;
+    return is_nvfp4_ ? append(last, sizeof *last) : Status();
   }
 
  private:
@@ -132,6 +144,7 @@ class Fp4Conversion {
   }
 
   const bool is_nvfp4_;
+  const bool is_modelopt_;
   std::map<int32_t, LayerFactor> layers_;
 };
 
@@ -139,8 +152,7 @@ class Fp4Conversion {
 
 Result<int64_t> to_fp4(const ModelFiles& model, Fp4Form form, const ConvertOptions& options) {
   Fp4Conversion conversion(form);
-  FolderForm folder;
-  folder.quantization = conversion.config();
+  FolderForm folder = conversion.folder();
   folder.plan = [&](const std::string& base, const ModelTensor& tensor, const TensorView& view) {
     return conversion.plan(base, tensor, view);
   };

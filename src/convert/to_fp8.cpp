@@ -40,27 +40,11 @@ Json row_config() {
   return compressed_tensors_config("float-quantized", weights, inputs);
 }
 
-// hf_quant_config.json of what config.json says.
-Json modelopt_file(const Json& quantization) {
-  return {{"producer", {{"name", "modelopt"}}},
-          {"quantization",
-           {{"quant_algo", quantization["quant_algo"]},
-            {"kv_cache_quant_algo", nullptr},
-            {"exclude_modules", quantization["ignore"]}}}};
-}
-
 FolderForm folder_of(Fp8Form form) {
+  if (form == Fp8Form::kModelOptRows) return modelopt_form("FP8_PER_CHANNEL_PER_TOKEN", 0);
   FolderForm folder;
   if (form == Fp8Form::kRows) {
     folder.quantization = row_config();
-    return folder;
-  }
-  if (form == Fp8Form::kModelOptRows) {
-    folder.quantization = {{"quant_method", "modelopt"},
-                           {"quant_algo", "FP8_PER_CHANNEL_PER_TOKEN"}};
-    folder.also_named = "hf_quant_config.json";
-    folder.also = modelopt_file;
-    folder.has_patterns = false;
     return folder;
   }
   folder.quantization = {

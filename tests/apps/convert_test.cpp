@@ -94,8 +94,8 @@ TEST(Convert, AQuantisedFolderLoads) {
 
 TEST(Convert, EveryTypeOfFolderLoads) {
   const test::ScratchFolder scratch;
-  for (const char* type :
-       {"awq-int4", "w4a16", "w4a16-asym", "w8a16", "fp8-block", "fp8-tensor", "modelopt-fp8"}) {
+  for (const char* type : {"awq-int4", "w4a16", "w4a16-asym", "w8a16", "fp8-block", "fp8-tensor",
+                           "modelopt-fp8", "modelopt-nvfp4"}) {
     const std::string folder = scratch.file(type);
     const CommandResult made = run_command({"convert", kModel, "--type", type, "-o", folder});
     ASSERT_EQ(made.exit_code, 0) << type << ": " << made.err;

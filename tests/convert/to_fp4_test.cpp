@@ -7,6 +7,7 @@
 
 #include "convert/golden_models.h"
 #include "model/files/checkpoint.h"
+#include "model/files/containers/json_file.h"
 #include "model/files/forms/convert.h"
 #include "support/folders.h"
 
@@ -36,7 +37,7 @@ class ToFp4 : public ::testing::TestWithParam<Fp4Form> {};
 // Each weight is at most half the widest step of its group from what it was: the largest of a group
 // lies between codes 4 and 6, or for a power of two below 8.
 TEST_P(ToFp4, IsReadBackNearby) {
-  const bool nvfp4 = GetParam() == Fp4Form::kNvfp4;
+  const bool nvfp4 = GetParam() != Fp4Form::kMxfp4;
   const size_t group = nvfp4 ? 16 : 32;
   const test::ScratchFolder source, out;
   copy_tiny_llama(source);
@@ -69,7 +70,24 @@ TEST_P(ToFp4, IsReadBackNearby) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, ToFp4, ::testing::Values(Fp4Form::kNvfp4, Fp4Form::kMxfp4));
+INSTANTIATE_TEST_SUITE_P(Forms, ToFp4,
+                         ::testing::Values(Fp4Form::kNvfp4, Fp4Form::kModelOptNvfp4,
+                                           Fp4Form::kMxfp4));
+
+// ModelOpt multiplies scales by what compressed-tensors divides them by.
+TEST(ToFp4, ModelOptsFilesSayTheSame) {
+  const test::ScratchFolder source, out;
+  copy_tiny_llama(source);
+  ConvertOptions options;
+  options.output = out.file("modelopt");
+  const auto bytes = to_fp4(source.path(), Fp4Form::kModelOptNvfp4, options);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto file = read_json_file(out.file("modelopt/hf_quant_config.json")).value();
+  EXPECT_EQ("W4A16_NVFP4", file["quantization"]["quant_algo"]);
+  EXPECT_EQ(16, file["quantization"]["group_size"]);
+  const auto config = read_json_file(out.file("modelopt/config.json")).value();
+  EXPECT_EQ("modelopt", config["quantization_config"]["quant_method"]);
+}
 
 }  // namespace
 }  // namespace foretoken
