@@ -165,6 +165,7 @@ void launch_attention(const void* packed, cudaStream_t stream) {
   }
   if (launch_attention_latent_mma(args, stream)) return;
   const bool tensor_cores = uses_tensor_cores(args);
+  if (!tensor_cores && launch_attention_texts(args, stream)) return;
   AttentionSchedule schedule = choose_schedule(args);
   if (!portable && launch_attention_head(args, stream)) {
     schedule = {.num_parts = 1, .max_splits = schedule.max_splits, .first_end = kHeadRows};

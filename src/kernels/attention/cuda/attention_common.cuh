@@ -55,6 +55,9 @@ bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream);
 bool launch_attention_latent_mma(const AttentionArgs& args, cudaStream_t stream);
 void launch_attention_plain(const AttentionArgs& args, AttentionSchedule schedule,
                             cudaStream_t stream);
+// Whole texts, of any type, format and scores, whose rows share blocks; false where rows see none
+// behind them or the sizes do not allow it, and then nothing is launched.
+bool launch_attention_texts(const AttentionArgs& args, cudaStream_t stream);
 // Steps of the families of libraries that take latents; false where their kernels do not take the
 // op, and then nothing is launched.
 bool launch_attention_library(const AttentionArgs& args, cudaStream_t stream);
