@@ -17,9 +17,7 @@ TEST(ProcessLimits, WhatIsTooLowIsNamed) {
             "at least");
 }
 
-TEST(ProcessLimits, TestsRunWithEnough) {
-  EXPECT_EQ(limit_fault(process_limits()), "");
-}
+TEST(ProcessLimits, TestsRunWithEnough) { EXPECT_EQ(limit_fault(process_limits()), ""); }
 
-} // namespace
-} // namespace foretoken
+}  // namespace
+}  // namespace foretoken

@@ -74,6 +74,8 @@ constexpr Operation kOperations[] = {
      "Detokenized"},
     {"post", "/v1/score", "createScore", "How near texts are, in pairs; also at /score",
      "ScoreRequest", "Scores"},
+    {"post", "/generative_scoring", "createLabelScore",
+     "How likely the first of some tokens comes behind texts", "LabelScoreRequest", "Scores"},
     {"post", "/v1/rerank", "createRanking",
      "Documents by their nearness to a query; also at /rerank, /v2/rerank", "RerankRequest",
      "Ranking"},

@@ -54,6 +54,24 @@ constexpr const char* kScoring = R"json({
     "truncation_side": {"enum": ["left", "right", null]}, "cache_salt": {"type": ["string", "null"]},
     "add_special_tokens": {"type": ["boolean", "null"]},
     "request_id": {"type": ["string", "null"]}, "user": {"description": "Has no effect."}}},
+"LabelScoreRequest": {
+  "type": "object", "required": ["query", "items", "label_token_ids"], "additionalProperties": false,
+  "description": "Each item behind the query. With these fields /v1/score answers in SGLang's form.",
+  "properties": {
+    "model": {"anyOf": [{"$ref": "#/components/schemas/ModelName"}, {"type": "null"}]},
+    "query": {"$ref": "#/components/schemas/ScoredText"},
+    "items": {"type": "array", "minItems": 1, "maxItems": 4096,
+      "items": {"$ref": "#/components/schemas/ScoredText"}},
+    "label_token_ids": {"type": "array", "minItems": 1, "maxItems": 20,
+      "items": {"$ref": "#/components/schemas/TokenId"}},
+    "apply_softmax": {"type": ["boolean", "null"],
+      "description": "Probabilities among the labels alone (the default)"},
+    "item_first": {"type": ["boolean", "null"]}, "add_special_tokens": {"type": ["boolean", "null"]},
+    "priority": {"type": ["integer", "null"], "minimum": -2147483648, "maximum": 2147483647},
+    "request_id": {"type": ["string", "null"]}, "user": {"description": "Has no effect."}}},
+"ScoredText": {
+  "anyOf": [{"type": "string", "minLength": 1},
+    {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/TokenId"}}]},
 "Scores": {
   "type": "object", "required": ["id", "object", "model", "data", "usage"],
   "properties": {
@@ -61,7 +79,7 @@ constexpr const char* kScoring = R"json({
     "usage": {"$ref": "#/components/schemas/Usage"},
     "data": {"type": "array", "items": {"type": "object", "required": ["index", "object", "score"],
       "properties": {"index": {"type": "integer"}, "object": {"const": "score"},
-        "score": {"type": "number", "description": "The cosine of the two embeddings"}}}}}},
+        "score": {"type": "number", "description": "The cosine of two embeddings, or a label's probability"}}}}}},
 "Ranking": {
   "type": "object", "required": ["id", "model", "results", "usage"],
   "properties": {

@@ -175,6 +175,7 @@ void add_model_routes(ServeContext& context, std::vector<Route>* routes) {
 
 void add_scoring_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(post(context, "/v1/score", handle_score));
+  routes->push_back(post(context, "/generative_scoring", handle_generative_scoring));
   routes->push_back(post(context, "/v1/rerank", handle_rerank));
   routes->push_back(post(context, "/pooling", handle_pooling));
 }

@@ -72,7 +72,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"POST", "/v2/chat", "use /v1/chat/completions"},
     {"POST", "/cohere/v2/chat", "use /v1/chat/completions"},
     {"POST", "/v1/decisions", kNoClasses},
-    {"POST", "/generative_scoring", kNoClasses},
     {"POST", "/encode", "use /v1/embeddings with 'input'"},
     {"GET", "/v1/realtime", kTextsAlone},
     {"POST", "/v1/realtime/client_secrets", kTextsAlone},

@@ -8,6 +8,7 @@
 #include "serve/openai/score_format.h"
 #include "serve/routes/elsewhere_routes.h"
 #include "serve/routes/openai_handlers.h"
+#include "serve/sglang/label_scores.h"
 #include "serve/tei/tei_format.h"
 
 namespace foretoken {
@@ -156,8 +157,31 @@ Status run_pooled(ServeContext& context, const std::shared_ptr<http::Exchange>& 
   return {};
 }
 
+namespace {
+
+Status answer_labels(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                     const Body& body, bool as_lists) {
+  FT_ASSIGN_OR_RETURN(LabelScoring scoring,
+                      parse_label_scoring(body, context.engine, context.defaults, as_lists));
+  return run_pooled(context, exchange, "generative-scoring-", scoring.texts,
+                    [&](OpenAiLabel label) {
+                      return std::make_unique<LabelScoreFormat>(scoring, std::move(label));
+                    });
+}
+
+}  // namespace
+
+Status handle_generative_scoring(ServeContext& context,
+                                 const std::shared_ptr<http::Exchange>& exchange,
+                                 const Body& body) {
+  return answer_labels(context, exchange, body, false);
+}
+
 Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                     const Body& body) {
+  if (JsonFields(body, "").has("label_token_ids")) {
+    return answer_labels(context, exchange, body, true);
+  }
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_score_request(body, context.defaults));
   FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
   FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));

@@ -5,7 +5,11 @@
 
 namespace foretoken {
 
-// POST /v1/score: how near texts are, in pairs.
+// POST /generative_scoring: how likely the first of some tokens comes behind texts.
+Status handle_generative_scoring(ServeContext& context,
+                                 const std::shared_ptr<http::Exchange>& exchange, const Body& body);
+// POST /v1/score: how near texts are, in pairs; with "label_token_ids" how likely each of these
+// tokens comes behind texts.
 Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                     const Body& body);
 // POST /v1/rerank: documents in order of how near they are to a query.
