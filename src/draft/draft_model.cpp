@@ -233,6 +233,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
                                                     int32_t mask_id) {
   LoadOptions options;
   options.config.dtype = dtype_name(context.target.config().dtype);
+  options.config.is_drafters = true;
   FT_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(context.folder, options.config));
   FT_ASSIGN_OR_RETURN(const int max_len, draft_max_len(context, config.max_context));
   FT_ASSIGN_OR_RETURN(const bool probabilistic, samples_drafts(context.config));

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "model/config/config_fields.h"
-
 namespace foretoken {
 namespace {
 
@@ -12,8 +10,7 @@ using Json = nlohmann::json;
 constexpr size_t kMaxTaps = 16;
 
 // The fields of dflash_config in front of those at the top.
-Result<Json> block_fields(const Json& file, const std::string& where) {
-  const ConfigFields fields(file, where);
+Result<Json> block_fields(const Json& file, const ConfigFields& fields) {
   const Json* nested = fields.find("dflash_config");
   if (nested == nullptr) return file;
   if (!nested->is_object()) return fields.wrong("dflash_config", "an object");
@@ -173,10 +170,10 @@ Status read_chain(const ConfigFields& fields, DraftHeadConfig* head) {
 
 }  // namespace
 
-Status read_block_fields(const Json& file, const std::string& where, const ModelConfig& target,
+Status read_block_fields(const Json& file, const ConfigFields& whole, const ModelConfig& target,
                          DraftHeadConfig* head) {
-  FT_ASSIGN_OR_RETURN(const Json all, block_fields(file, where));
-  const ConfigFields fields(all, where);
+  FT_ASSIGN_OR_RETURN(const Json all, block_fields(file, whole));
+  const ConfigFields fields = whole.of(all);
   FT_RETURN_IF_ERROR(check_relative(fields, head->traits()));
   FT_RETURN_IF_ERROR(read_block_taps(fields, target, &head->tap_layers));
   FT_RETURN_IF_ERROR(read_mask(fields, head));

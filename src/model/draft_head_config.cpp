@@ -25,9 +25,8 @@ using Json = nlohmann::json;
 // The fields of the head's layer, as those of a whole model: heads name architectures of their own,
 // and speculators keeps the sizes in an object.
 Result<Json> layer_fields(const Json& file, const HeadTraits& kind, const ModelConfig& target,
-                          const std::string& where) {
+                          const ConfigFields& fields) {
   Json json = file;
-  const ConfigFields fields(file, where);
   const Json* nested = fields.find("transformer_layer_config");
   if (nested != nullptr) {
     if (!nested->is_object()) return fields.wrong("transformer_layer_config", "an object");
@@ -145,7 +144,7 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
   const Json* nested = fields.find("eagle_config");
   if (nested != nullptr) {
     if (!nested->is_object()) return fields.wrong("eagle_config", "an object");
-    const ConfigFields eagle(*nested, fields.where() + " (eagle_config)");
+    const ConfigFields eagle = fields.of(*nested, "eagle_config");
     bool use_taps = true;
     FT_RETURN_IF_ERROR(eagle.read_flag("use_aux_hidden_state", &use_taps));
     if (!use_taps) {
@@ -345,19 +344,21 @@ Result<DraftHeadConfig> read_draft_head_config(const std::string& folder, HeadKi
                      "; set 'model' to a folder with config.json and model.safetensors");
   }
   FT_ASSIGN_OR_RETURN(const Json file, read_model_json(files, "config.json"));
-  const ConfigFields fields(file, where);
   const HeadTraits& traits = head_traits(kind);
+  // Modules may be the target's.
+  const ConfigFields fields(file, where, traits.of_target);
   FT_RETURN_IF_ERROR(check_variant(fields, traits));
-  FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, traits, target, where));
+  FT_ASSIGN_OR_RETURN(const Json layer, layer_fields(file, traits, target, fields));
   ConfigOptions layer_options = options;
   layer_options.dtype = "auto";
+  layer_options.is_drafters = !traits.of_target;
   DraftHeadConfig head;
   head.kind = kind;
   FT_ASSIGN_OR_RETURN(head.layer, parse_model_config(layer, Json::object(), layer_options, where));
   head.layer.dtype = target.dtype;
   FT_RETURN_IF_ERROR(check_sizes(fields, target, head));
   if (traits.drafts_blocks()) {
-    FT_RETURN_IF_ERROR(read_block_fields(file, where, target, &head));
+    FT_RETURN_IF_ERROR(read_block_fields(file, fields, target, &head));
     head.num_modules = head.layer.num_layers;
     return head;
   }

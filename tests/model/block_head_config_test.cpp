@@ -28,7 +28,7 @@ Result<DraftHeadConfig> read(const Json& json, std::vector<int32_t> windows = {0
   head.kind = kind;
   head.layer.vocab_size = 1000;
   for (const int32_t window : windows) head.layer.layers.push_back({.window = window});
-  FT_RETURN_IF_ERROR(read_block_fields(json, "config.json", target_config(), &head));
+  FT_RETURN_IF_ERROR(read_block_fields(json, {json, "config.json", false}, target_config(), &head));
   return head;
 }
 

@@ -42,6 +42,8 @@ TEST_F(PeagleConfigTest, WhatIsWrongIsNamed) {
   EXPECT_NE(read(nlohmann::json::object()).message().find("'mask_token_id' is missing"),
             std::string::npos);
   EXPECT_NE(read({{"ptd_token_id", 100}}).message().find("'ptd_token_id'"), std::string::npos);
+  ASSERT_TRUE(read({{"dflash_config", {{"mask_token_id", 9}}}}).ok());
+  EXPECT_EQ(head_.mask_id, 9);
   folder_.write("peagle_config.json", R"({"mask_token_id": -1})");
   const std::string message = read(nlohmann::json::object()).message();
   EXPECT_NE(message.find("peagle_config.json"), std::string::npos) << message;

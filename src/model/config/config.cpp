@@ -93,10 +93,9 @@ bool says(const Json& file, std::string_view name) {
 // what only the whole file has, under their common names, and the architecture's defaults for what
 // is nowhere.
 Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
-                            const std::string& where) {
+                            const ConfigFields& fields) {
   Json json = file;
   if (has_text_inside(file, architecture)) {
-    const ConfigFields fields(file, where);
     const Json* text = fields.find("text_config");
     if (text == nullptr) return fields.missing("text_config");
     if (!text->is_object()) return fields.wrong("text_config", "an object");
@@ -112,7 +111,7 @@ Result<Json> decoder_fields(const Json& file, const Architecture& architecture,
   }
   if (architecture.translate != nullptr) {
     const Json before = json;
-    FT_RETURN_IF_ERROR(architecture.translate(ConfigFields(before, where), &json));
+    FT_RETURN_IF_ERROR(architecture.translate(fields.of(before), &json));
   }
   return json;
 }
@@ -353,10 +352,10 @@ Json without_rotary_part(Json json) {
   return json;
 }
 
-Status read_model_rope(const Json& json, const std::string& where, ModelConfig* out) {
+Status read_model_rope(const Json& json, const ConfigFields& whole, ModelConfig* out) {
   const LatentConfig& latent = out->latent;
   const Json own = latent.exists() ? without_rotary_part(json) : json;
-  const ConfigFields fields(own, where);
+  const ConfigFields fields = whole.of(own);
   const int32_t turning = latent.exists() ? latent.rope_dim : out->head_dim;
   RopeHeads heads{turning, turning};
   FT_RETURN_IF_ERROR(fields.read_count("global_head_dim", &heads.full));
@@ -391,7 +390,7 @@ Status check_direction(const ModelConfig& config, const std::string& where) {
 Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& json,
                                   const Json& generation_json, const ConfigOptions& options,
                                   const std::string& where) {
-  const ConfigFields fields(json, where);
+  const ConfigFields fields(json, where, !options.is_drafters);
   ModelConfig config;
   config.architecture = architecture.name;
   FT_RETURN_IF_ERROR(read_row_rules(json, fields, &config));
@@ -405,7 +404,7 @@ Result<ModelConfig> parse_decoder(const Architecture& architecture, const Json& 
       config.layers,
       read_layer_configs(fields, architecture.window_rule, config.num_layers,
                          architecture.only_windows_turn, architecture.recurrent_type));
-  FT_RETURN_IF_ERROR(read_model_rope(json, where, &config));
+  FT_RETURN_IF_ERROR(read_model_rope(json, fields, &config));
   if (architecture.read != nullptr) {
     FT_RETURN_IF_ERROR(architecture.read(fields, &config));
     FT_RETURN_IF_ERROR(check_layer_sizes(config, where));
@@ -426,8 +425,9 @@ Result<ModelConfig> parse_model_config(const Json& file, const Json& generation_
   FT_ASSIGN_OR_RETURN(const Json whole, with_options(file, options));
   FT_ASSIGN_OR_RETURN(const Json json, text_part_of(whole, where));
   const Architecture* architecture = nullptr;
-  FT_RETURN_IF_ERROR(read_architecture(json, ConfigFields(json, where), &architecture));
-  FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, where));
+  const ConfigFields fields(json, where, !options.is_drafters);
+  FT_RETURN_IF_ERROR(read_architecture(json, fields, &architecture));
+  FT_ASSIGN_OR_RETURN(const Json decoder, decoder_fields(json, *architecture, fields));
   return parse_decoder(*architecture, decoder, generation_json, options, where);
 }
 

@@ -177,6 +177,7 @@ struct ConfigOptions {
   std::string dtype = "auto";
   std::string hf_overrides;  // JSON object that is merged, also inside objects, over config.json
   int32_t added_ids = 0;     // as of ModelConfig
+  bool is_drafters = false;  // --hf-overrides do not reach it
 };
 
 // Reads config.json of a model and, for the EOS ids, generation_config.json where it exists.

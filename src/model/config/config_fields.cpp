@@ -80,6 +80,11 @@ Status ConfigFields::need_positive(const char* name, double* out) const {
 }
 
 Status ConfigFields::missing(const char* name) const {
+  if (!takes_overrides_) {
+    return invalid_argument(where_ + ": '" + name +
+                            "' is missing; add it to the file, or use the files that the drafter "
+                            "was published with");
+  }
   return invalid_argument(where_ + ": '" + name + "' is missing; give it with --hf-overrides '{\"" +
                           name +
                           "\": ...}', or use the configuration that the model was published "

@@ -15,8 +15,13 @@ namespace foretoken {
 class ConfigFields {
  public:
   // `object` must outlive this; `where` is named in messages, for example the path of the file.
-  ConfigFields(const nlohmann::json& object, std::string where)
-      : object_(object), where_(std::move(where)) {}
+  // takes_overrides: --hf-overrides reaches it, as the target's; a drafter's files it does not.
+  ConfigFields(const nlohmann::json& object, std::string where, bool takes_overrides = true)
+      : object_(object), where_(std::move(where)), takes_overrides_(takes_overrides) {}
+  // An object of the same file, or one that was made of it.
+  ConfigFields of(const nlohmann::json& object, const std::string& name = "") const {
+    return {object, name.empty() ? where_ : where_ + " (" + name + ")", takes_overrides_};
+  }
 
   const std::string& where() const { return where_; }
   // Null when the field is missing.
@@ -39,6 +44,7 @@ class ConfigFields {
  private:
   const nlohmann::json& object_;
   const std::string where_;
+  const bool takes_overrides_;
 };
 
 // A field of old files, and the name that newer ones have for it.

@@ -211,7 +211,7 @@ Status read_by_layer_type(const ConfigFields& types, const Surroundings& full,
     static const Json kNone = Json::object();
     const Json* value = types.find(name);
     if (value != nullptr && !value->is_object()) return types.wrong(name, "an object or null");
-    const ConfigFields fields(value != nullptr ? *value : kNone, types.where() + " (" + name + ")");
+    const ConfigFields fields = types.of(value != nullptr ? *value : kNone, name);
     FT_RETURN_IF_ERROR(read_rope(fields, *around, rope));
   }
   return {};
@@ -230,13 +230,13 @@ Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, RopeHeads head
   if (const Json* parameters = fields.find("rope_parameters"); parameters != nullptr) {
     if (!parameters->is_object()) return fields.wrong("rope_parameters", "an object or null");
     FT_RETURN_IF_ERROR(
-        ConfigFields(*parameters, fields.where()).read_positive("rope_theta", &out.full.theta));
+        fields.of(*parameters).read_positive("rope_theta", &out.full.theta));
   }
   if (fields.find("rope_local_base_freq") != nullptr) {
     out.windowed.emplace();
     FT_RETURN_IF_ERROR(fields.read_positive("rope_local_base_freq", &out.windowed->theta));
   }
-  const ConfigFields rope(*scaling, fields.where());
+  const ConfigFields rope = fields.of(*scaling);
   out.max_context = max_position_embeddings;
   if (rope.find("full_attention") != nullptr || rope.find("sliding_attention") != nullptr) {
     if (!out.windowed) out.windowed.emplace(out.full);
@@ -246,7 +246,7 @@ Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, RopeHeads head
   FT_RETURN_IF_ERROR(read_rope(rope, around, &out.full));
   if (out.windowed) {
     static const Json kPlain = Json::object();
-    FT_RETURN_IF_ERROR(read_rope(ConfigFields(kPlain, fields.where()), windowed, &*out.windowed));
+    FT_RETURN_IF_ERROR(read_rope(fields.of(kPlain), windowed, &*out.windowed));
   } else {
     out.max_context = scaled_context(out.full, max_position_embeddings);
   }

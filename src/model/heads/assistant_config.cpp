@@ -103,17 +103,18 @@ Status check_plain(const ConfigFields& text, const ModelConfig& layer) {
 Result<AssistantConfig> read_assistant_config(const std::string& folder,
                                               const ModelConfig& target) {
   FT_ASSIGN_OR_RETURN(const ChainConfig file, ChainConfig::read(folder));
-  const ConfigFields fields(file.json, file.where);
+  const ConfigFields fields(file.json, file.where, false);
   const Json* text = fields.find("text_config");
   if (text == nullptr) return fields.missing("text_config");
   if (!text->is_object()) return fields.wrong("text_config", "an object");
   ConfigOptions options;
   options.dtype = dtype_name(target.dtype);
+  options.is_drafters = true;
   AssistantConfig config;
   FT_ASSIGN_OR_RETURN(config.layer,
                       parse_model_config(layer_fields(*text, file.json), Json::object(), options,
                                          file.where + " (text_config)"));
-  FT_RETURN_IF_ERROR(check_plain({*text, file.where + " (text_config)"}, config.layer));
+  FT_RETURN_IF_ERROR(check_plain(fields.of(*text, "text_config"), config.layer));
   for (LayerConfig& layer : config.layer.layers) layer.kv_of = 0;
   int32_t backbone = 1536;
   FT_RETURN_IF_ERROR(fields.read_count("backbone_hidden_size", &backbone));

@@ -312,7 +312,7 @@ const char* either(const ConfigFields& fields, const char* name, const char* oth
 
 Result<MedusaConfig> read_medusa_config(const std::string& folder, const ModelConfig& target) {
   FT_ASSIGN_OR_RETURN(const ChainConfig file, ChainConfig::read(folder));
-  const ConfigFields fields(file.json, file.where);
+  const ConfigFields fields(file.json, file.where, false);
   MedusaConfig config;
   FT_RETURN_IF_ERROR(
       read_chain_len(fields, either(fields, "medusa_num_heads", "num_heads"), &config.num_heads));

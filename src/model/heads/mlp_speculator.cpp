@@ -246,7 +246,7 @@ const void* MlpSpeculator::forward(Queue& queue, const ChainPass& pass) {
 Result<MlpSpeculatorConfig> read_mlp_speculator_config(const std::string& folder,
                                                        const ModelConfig& target) {
   FT_ASSIGN_OR_RETURN(const ChainConfig file, ChainConfig::read(folder));
-  const ConfigFields fields(file.json, file.where);
+  const ConfigFields fields(file.json, file.where, false);
   MlpSpeculatorConfig config;
   FT_RETURN_IF_ERROR(read_chain_len(fields, "n_predict", &config.num_steps));
   if (config.num_steps == 0) return fields.missing("n_predict");

@@ -52,6 +52,16 @@ TEST(ConfigFields, LeavesWhatIsMissing) {
   EXPECT_FALSE(fields.need_positive("other", &real).ok());
 }
 
+// Nothing but the target's files takes --hf-overrides.
+TEST(ConfigFields, WhatADraftersFileLacksStandsInTheFile) {
+  const ConfigFields fields(kObject, "file", false);
+  const nlohmann::json inner = nlohmann::json::object();
+  EXPECT_EQ(fields.of(inner, "inner").missing("nothing").message(),
+            "file (inner): 'nothing' is missing; add it to the file, or use the files that the "
+            "drafter was published with");
+  EXPECT_EQ(fields.of(inner).where(), "file");
+}
+
 TEST(ConfigFields, NamesWhatIsWrong) {
   const ConfigFields fields(kObject, "file");
   int32_t count = 0;
