@@ -67,6 +67,8 @@ constexpr const char* kTypical = "belongs to typical acceptance, which changes t
 constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";
 
 constexpr RefusedDrafterField kRefused[] = {
+    {"acceptance_method", "\"rejection_sampler\"",
+     "is gone from vLLM too, and typical acceptance changes the text; remove it"},
     {"attention_backend", "\"auto\"", "is the engine's for all models, --attention-backend", true},
     {"code_revision", "null", "chooses Python code of a repository, which is never run; remove it"},
     {"disable_by_batch_size", "null",

@@ -146,6 +146,7 @@ TEST(SpeculativeConfig, WhatDraftsInParallelIsWhatItsFilesAre) {
 
 TEST(SpeculativeConfig, EveryFieldOfVllmIsReadOrRefused) {
   const std::pair<const char*, const char*> refused[] = {
+      {R"("acceptance_method": "typical_acceptance_sampler")", "changes the text"},
       {R"("code_revision": "main")", "never run"},
       {R"("disable_lookahead_block_hashes": true)", "remove it"},
       {R"("draft_lm_head_quantization": "fp8")", "not built yet"},

@@ -229,8 +229,7 @@ Result<RopeConfigs> read_rope_configs(const ConfigFields& fields, RopeHeads head
   FT_RETURN_IF_ERROR(fields.read_positive("rope_theta", &out.full.theta));
   if (const Json* parameters = fields.find("rope_parameters"); parameters != nullptr) {
     if (!parameters->is_object()) return fields.wrong("rope_parameters", "an object or null");
-    FT_RETURN_IF_ERROR(
-        fields.of(*parameters).read_positive("rope_theta", &out.full.theta));
+    FT_RETURN_IF_ERROR(fields.of(*parameters).read_positive("rope_theta", &out.full.theta));
   }
   if (fields.find("rope_local_base_freq") != nullptr) {
     out.windowed.emplace();
