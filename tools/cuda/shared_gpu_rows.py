@@ -79,7 +79,7 @@ class Rows:
 
     def group(self, layout, family, in_flight, requests):
         common = ["--device", self.args.device, "--max-model-len", "256", "--max-num-seqs", "256"]
-        common += ["--max-num-batched-tokens", "4096", "--steps-in-flight", str(in_flight)]
+        common += ["--max-num-batched-tokens", "1024", "--steps-in-flight", str(in_flight)]
         if self.is_gpu:
             # What one rank takes of the GPU may not go by what is free, which others take, too.
             common += ["--quantization", "fp8", "--num-gpu-blocks-override", "5000", "--attention-backend", family]
