@@ -7,7 +7,7 @@
 
 namespace foretoken {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto* tokens, file.texts("tokenizer.ggml.tokens"));
@@ -27,7 +27,7 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   return vocabulary;
 }
 
-json gguf_added_tokens(const GgufVocabulary& vocabulary) {
+Json gguf_added_tokens(const GgufVocabulary& vocabulary) {
   std::vector<AddedToken> added;
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const bool is_user_defined = vocabulary.is_of(i, GgufTokenType::kUserDefined);
@@ -40,8 +40,8 @@ json gguf_added_tokens(const GgufVocabulary& vocabulary) {
   return added_tokens_json(std::move(added));
 }
 
-json gguf_token_ids(const GgufVocabulary& vocabulary) {
-  json ids = json::object();
+Json gguf_token_ids(const GgufVocabulary& vocabulary) {
+  Json ids = Json::object();
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) ids.emplace(vocabulary.tokens[i], i);
   return ids;
 }
