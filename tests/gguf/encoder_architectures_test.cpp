@@ -32,6 +32,12 @@ TEST(EncoderArchitectures, NamesOfTheirOwnAndBack) {
                    "model.layers.0.self_attn.qkv_proj.weight"),
         std::tuple("nomic-bert", "blk.0.layer_output_norm.bias",
                    "model.layers.0.final_layer_norm.bias"),
+        std::tuple("modern-bert", "blk.2.ffn_up.weight", "model.layers.2.mlp.gate_up_proj.weight"),
+        std::tuple("modern-bert", "cls.norm.weight", "head.norm.weight"),
+        std::tuple("jina-bert-v2", "blk.0.layer_output_norm.bias",
+                   "model.layers.0.final_layer_norm.bias"),
+        std::tuple("gemma-embedding", "blk.0.ffn_norm.weight",
+                   "model.layers.0.pre_feedforward_layernorm.weight"),
         std::tuple("eurobert", "blk.0.attn_norm.weight",
                    "model.layers.0.input_layernorm.weight")}) {
     EXPECT_EQ(hf_tensor_name(encoder(family), theirs), ours);
@@ -55,6 +61,11 @@ TEST(EncoderArchitectures, ConfigsOfConvertedFiles) {
   EXPECT_EQ(judge["type_vocab_size"], 1);
   EXPECT_EQ(judge["id2label"]["0"], "LABEL_0");
   EXPECT_EQ(config_of_encoder("nomic_bert.gguf")["rope_theta"], 1000);
+  const nlohmann::json modern = config_of_encoder("modern_bert_judge.gguf");
+  EXPECT_EQ(modern["architectures"][0], "ModernBertForSequenceClassification");
+  EXPECT_EQ(modern["local_attention"], 8);
+  EXPECT_EQ(modern["global_attn_every_n_layers"], 3);
+  EXPECT_EQ(modern["rope_local_base_freq"], 10000);
 }
 
 // The converter leaves the pooler of BERT out.

@@ -148,8 +148,10 @@ INSTANTIATE_TEST_SUITE_P(All, Encoder,
                          [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(OfFiles, Encoder,
-                         testing::Values("bert.gguf", "eurobert.gguf", "nomic_bert.gguf",
-                                         "xlm_roberta.gguf", "xlm_roberta_judge.gguf"),
+                         testing::Values("bert.gguf", "eurobert.gguf", "jina_bert.gguf",
+                                         "modern_bert.gguf", "modern_bert_judge.gguf",
+                                         "nomic_bert.gguf", "xlm_roberta.gguf",
+                                         "xlm_roberta_judge.gguf"),
                          [](const auto& test) {
                            const std::string name = test.param;
                            return name.substr(0, name.find('.'));

@@ -102,15 +102,19 @@ std::optional<Pooling> pooling_of_folder(const fs::path& folder) {
   return std::nullopt;
 }
 
-// As llama.cpp numbers them; a judge of pairs (4) has its own.
+// As llama.cpp numbers them. What judges texts goes by a key of its own.
 std::optional<Pooling> pooling_of_file(const ModelFiles& model) {
   const auto file = model.gguf();
   if (!file.ok()) return std::nullopt;
   const auto name = file.value()->text("general.architecture");
   if (!name.ok() || !name.value()) return std::nullopt;
-  const auto type = file.value()->integer(*name.value() + ".pooling_type");
-  if (!type.ok() || !type.value()) return std::nullopt;
-  switch (*type.value()) {
+  const bool judges = file.value()->tensors().contains("cls.output.weight");
+  const auto type =
+      file.value()->integer(*name.value() + (judges ? ".classifier" : "") + ".pooling_type");
+  if (!type.ok()) return std::nullopt;
+  // Files of ModernBERT from before that key are of judges that go by the mean.
+  const bool is_old = judges && name.value() == "modern-bert";
+  switch (type.value().value_or(is_old ? 1 : 0)) {
     case 1:
       return Pooling::kMean;
     case 2:

@@ -30,8 +30,9 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"modelopt_mxfp8", "modelopt"},
                                           {"ptpc_fp8", "fp8"}};
 constexpr std::string_view kNamedMethods[] = {
-    "fp8",        "awq",        "gptq",  "compressed-tensors", "modelopt", "quark",
-    "fbgemm_fp8", "auto-round", "mxfp4", "bitsandbytes",       "gguf"};
+    "fp8",        "awq",   "gptq",  "compressed-tensors", "modelopt", "quark", "fbgemm_fp8",
+    "auto-round", "mxfp4", "mxfp8", "bitsandbytes",       "torchao",  "hqq",   "bitnet",
+    "fp_quant",   "gguf"};
 
 std::string_view method_named(std::string_view name) {
   for (const MethodAlias& alias : kMethodAliases) {

@@ -43,13 +43,30 @@ Status add_module(const fs::path& folder, RowLayers* layers) {
   return layers->add(files, "linear", after);
 }
 
+// llama.cpp's names, without activations.
+Result<RowLayers> dense_of_gguf(const ModelFiles& model, int32_t hidden_size) {
+  RowLayers layers;
+  FT_ASSIGN_OR_RETURN(const auto file, model.gguf());
+  if (!file->tensors().contains("dense_2.weight")) return layers;
+  FT_ASSIGN_OR_RETURN(const Checkpoint files, Checkpoint::open(model));
+  for (const char* name : {"dense_2", "dense_3"}) {
+    if (!files.find(std::string(name) + ".weight").ok()) continue;
+    FT_RETURN_IF_ERROR(layers.add(files, name, After::kNothing));
+  }
+  if (layers.inputs() == hidden_size) return layers;
+  return invalid_argument(model.text() + ": dense_2.weight reads states of " +
+                          std::to_string(layers.inputs()) + " numbers, the model makes " +
+                          std::to_string(hidden_size) + "; convert the model again");
+}
+
 }  // namespace
 
 Result<RowLayers> load_dense_modules(const ModelFiles& model, int32_t hidden_size) {
   RowLayers layers;
+  if (model.is_gguf()) return dense_of_gguf(model, hidden_size);
   const fs::path folder = model.path(), list = folder / "modules.json";
   std::error_code ignored;
-  if (model.is_gguf() || !fs::exists(list, ignored)) return layers;
+  if (!fs::exists(list, ignored)) return layers;
   FT_ASSIGN_OR_RETURN(const Json modules, read_json_file(list.string()));
   if (!modules.is_array()) {
     return invalid_argument(list.string() + ": must be a list of modules; fetch the file again");

@@ -9,8 +9,9 @@ namespace foretoken {
 
 // The modules Dense of sentence-transformers that a pooled state goes through before it is divided
 // by its length: those that modules.json of the model's folder names behind Pooling, each in a
-// folder of its own (EmbeddingGemma: 2_Dense, 3_Dense). Empty where there are none. InvalidArgument
-// or NotFound names the file at fault, Unsupported an activation that is not built.
+// folder of its own (EmbeddingGemma: 2_Dense, 3_Dense), or those of a GGUF file. Empty where there
+// are none. InvalidArgument or NotFound names the file at fault, Unsupported an activation that is
+// not built.
 Result<RowLayers> load_dense_modules(const ModelFiles& model, int32_t hidden_size);
 
 }  // namespace foretoken

@@ -39,6 +39,13 @@ TEST(OwnPooling, ModulesNameTheFolder) {
   EXPECT_EQ(own_pooling(folder.path(), true), Pooling::kMean);
 }
 
+// By a key of their own, or the state of the first token.
+TEST(OwnPooling, OfJudgesInFiles) {
+  EXPECT_EQ(own_pooling(test::golden_gguf("encoders/xlm_roberta.gguf"), true), Pooling::kMean);
+  EXPECT_EQ(own_pooling(test::golden_gguf("encoders/xlm_roberta_judge.gguf"), true), Pooling::kCls);
+  EXPECT_EQ(own_pooling(test::golden_gguf("encoders/modern_bert_judge.gguf"), true), Pooling::kCls);
+}
+
 TEST(OwnPooling, IsTheTypeOfAFile) {
   const test::ScratchFolder folder;
   for (const auto& [type, wanted] : {std::pair(1U, Pooling::kMean), std::pair(2U, Pooling::kCls),

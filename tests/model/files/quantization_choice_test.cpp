@@ -38,6 +38,8 @@ TEST(QuantizationChoice, TheMethodOfTheFilesChangesNothing) {
       {"fp8", kFp8Compressed},
       {"compressed-tensors", kFp8Compressed},
       {"modelopt", R"({"quant_algo": "FP8"})"},
+      {"torchao", R"({"quant_method": "torchao"})"},
+      {"fp_quant", R"({"quant_method": "fp_quant"})"},
       {"awq_marlin", R"({"quant_method": "awq", "bits": 4})"}};
   for (const auto& [name, config] : cases) {
     const auto chosen = choose(name, config);

@@ -33,6 +33,9 @@ MODELS = {"bert": ("WordPiece", "bert-bge", {}),
           "xlm_roberta": ("Unigram", "default", {}),
           "xlm_roberta_judge": ("Unigram", "default", {}),
           "nomic_bert": ("WordPiece", "bert-bge", NOMIC),
+          "modern_bert": ("BPE", "modern-bert", {"global_attn_every_n_layers": 3}),
+          "modern_bert_judge": ("BPE", "modern-bert", {"global_attn_every_n_layers": 3}),
+          "jina_bert": ("WordPiece", "bert-bge", {"architectures": ["JinaBertModel"]}),
           "eurobert": ("BPE", "llama-bpe", {"classifier_pooling": None})}
 
 

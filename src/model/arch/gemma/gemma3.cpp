@@ -21,6 +21,9 @@ constexpr const char* kDefaults =
 constexpr const char* kVision[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                    "model.multi_modal_projector."};
 
+// EmbeddingGemma's modules Dense, which llama.cpp keeps in the same file.
+constexpr const char* kDense[] = {"dense_2.", "dense_3."};
+
 LayerSpec gemma3_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
   attention.qk_norm = QkNorm::kHead;
@@ -51,7 +54,10 @@ constinit const Architecture kGemma3Architecture = {
     .description = "Gemma 3, text",
     .defaults = kDefaults,
     .window_rule = WindowRule::kPattern,
-    .decoder = {.layer = gemma3_layer, .norms = {.offset = 1}, .scaled_embedding = true},
+    .decoder = {.ignored = kDense,
+                .layer = gemma3_layer,
+                .norms = {.offset = 1},
+                .scaled_embedding = true},
     .translate = translate_both_ways,
     .read = read_both_ways,
 };

@@ -265,14 +265,17 @@ Status read_method(Reader& reader, const std::string& where, Quantization* out) 
   return {};
 }
 
-// As it is meant: ModelOpt's fields may lie in an object, and bitsandbytes wrote no method before
-// transformers 4.31.
+// As it is meant: ModelOpt's fields may lie in an object, bitsandbytes wrote no method before
+// transformers 4.31, and compressed-tensors' package has another name.
 Json with_its_method(Json found) {
   const auto inside = found.find("quantization");
   if (inside != found.end() && inside->is_object() && !found.contains("quant_algo")) {
     for (const auto& [name, value] : inside->items()) found[name] = value;
   }
   const auto holds = [&](const char* name) { return found.contains(name) && found[name] == true; };
+  if (found.value("quant_method", Json()) == "compressed_tensors") {
+    found["quant_method"] = "compressed-tensors";
+  }
   if (!found.contains("quant_method") && (holds("load_in_4bit") || holds("load_in_8bit"))) {
     found["quant_method"] = "bitsandbytes";
   }
@@ -313,6 +316,21 @@ Json of_modelopt(const Json& file) {
   return found;
 }
 
+// Of compressed-tensors of before September 2024, which had its fields under another name, or in an
+// object beside those of sparsity. Null: there are none.
+Json of_early_compressed(const Json& config) {
+  const auto found = config.find("compression_config");
+  if (found == config.end() || !found->is_object() || found->empty()) return Json();
+  Json made = *found;
+  const auto inner = found->find("quantization_config");
+  if (inner != found->end() && inner->is_object()) {
+    for (const auto& [name, value] : inner->items()) made[name] = value;
+  }
+  made["quant_method"] = "compressed-tensors";
+  if (!made.contains("config_groups") && !made.contains("format")) made["format"] = "dense";
+  return made;
+}
+
 Json with_method(Json file, const char* method) {
   if (!file.contains("quant_method")) file["quant_method"] = method;
   return file;
@@ -331,6 +349,10 @@ Result<Json> read_config_json(const ModelFiles& model) {
   }
   if (const Json* of_mlx = mlx_quantization(config); of_mlx != nullptr) {
     config["quantization_config"] = Json(*of_mlx);
+    return config;
+  }
+  if (Json early = of_early_compressed(config); !early.is_null()) {
+    config["quantization_config"] = std::move(early);
     return config;
   }
   for (const char* name : {"quantize_config.json", "quant_config.json", "hf_quant_config.json"}) {

@@ -57,9 +57,9 @@ struct Quantization {
 Result<std::optional<Quantization>> read_quantization(const nlohmann::json& config,
                                                       const std::string& where);
 
-// config.json of a model, with the quantization_config of its text part or that older tools wrote
-// into a file of its own where it has none: AutoGPTQ's quantize_config.json, AutoAWQ's
-// quant_config.json, ModelOpt's hf_quant_config.json.
+// config.json of a model, with the quantization_config of its text part, the compression_config of
+// early compressed-tensors, or what older tools wrote into a file of its own where it has none:
+// AutoGPTQ's quantize_config.json, AutoAWQ's quant_config.json, ModelOpt's hf_quant_config.json.
 Result<nlohmann::json> read_config_json(const ModelFiles& model);
 
 }  // namespace foretoken

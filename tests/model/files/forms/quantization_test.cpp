@@ -287,6 +287,37 @@ TEST(Quantization, FilesOfTheirOwn) {
   }
 }
 
+// compressed-tensors' fields of before September 2024, and its package's name.
+TEST(Quantization, EarlyCompressedTensors) {
+  const char* groups = R"("config_groups": {"g": {"weights": {"num_bits": 8, "group_size": 64,
+                          "strategy": "group", "type": "int"}}}, "format": "pack-quantized")";
+  const std::string outer = R"({"compression_config": {"quant_method": "compressed-tensors", )" +
+                            std::string(groups) + "}}";
+  const std::string inner = R"({"compression_config": {"sparsity_config": {"format": "dense"},
+                                "quantization_config": {"quant_method": "sparseml", )" +
+                            std::string(groups) + "}}}";
+  const std::string named = R"({"quantization_config": {"quant_method": "compressed_tensors", )" +
+                            std::string(groups) + "}}";
+  for (const std::string& text : {outer, inner, named}) {
+    const test::ScratchFolder folder;
+    folder.write("config.json", text);
+    const auto config = read_config_json(folder.path());
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const auto found = read_quantization(config.value(), "config.json");
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    ASSERT_TRUE(found.value().has_value()) << text;
+    EXPECT_EQ(found.value()->layout, PackLayout::kCompressed);
+    EXPECT_EQ(found.value()->bits, 8);
+  }
+  const test::ScratchFolder folder;
+  folder.write("config.json",
+               R"({"compression_config": {"sparsity_config": {"format": "sparse-bitmask"}}})");
+  const auto config = read_config_json(folder.path());
+  const auto sparse = read_quantization(config.value(), "config.json");
+  ASSERT_TRUE(sparse.ok()) << sparse.status().message();
+  EXPECT_FALSE(sparse.value().has_value());
+}
+
 TEST(Quantization, ModelOptsFileIsNamed) {
   const test::ScratchFolder folder;
   folder.write("config.json", "{}");
