@@ -22,8 +22,8 @@
 #include "apps/options/commands.h"
 #include "apps/options/dotted_flags.h"
 #include "apps/options/rank_process.h"
-#include "apps/terminal/process_limits.h"
 #include "apps/terminal/report.h"
+#include "base/process_limits.h"
 #include "base/thread_limit.h"
 
 namespace foretoken {

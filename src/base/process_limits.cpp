@@ -1,4 +1,4 @@
-#include "apps/terminal/process_limits.h"
+#include "base/process_limits.h"
 
 #include <sys/resource.h>
 
