@@ -188,6 +188,13 @@ class TextGenerationInference(door.DoorCase):
                 self.assertEqual(sorted(answer), ["error", "error_type"])
                 self.assertEqual(answer["error_type"], "validation")
 
+    def test_chats_of_its_clients_name_no_model(self):
+        """Says "dummy" where huggingface_hub's model is an address, "tgi" in TGI's documents."""
+        for model in ("dummy", "tgi"):
+            self.post("/v1/chat/completions", {"model": model, "messages": door.USER,
+                                               "max_tokens": 2})
+        self.post("/v1/chat/completions", {"model": "dumm", "messages": door.USER}, 404)
+
     def test_what_clients_ask_first(self):
         info = self.get("/info").json
         self.assertEqual([info["model_pipeline_tag"], info["max_total_tokens"]],

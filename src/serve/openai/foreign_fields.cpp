@@ -246,6 +246,8 @@ ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_l
   return wishes;
 }
 
+bool is_placeholder_model(const std::string& model) { return model == "dummy" || model == "tgi"; }
+
 const std::vector<const char*>& foreign_names() {
   static const std::vector<const char*> all = [] {
     std::vector<const char*> names(std::begin(kOthers), std::end(kOthers));
