@@ -19,8 +19,9 @@ SamplingParams sampling_of(const json& more) {
 }
 
 TEST(ForeignFields, PlaceholdersOfAModelsName) {
-  EXPECT_TRUE(check_model_name("dummy", {"served"}).ok());
-  EXPECT_TRUE(check_model_name("tgi", {"served"}).ok());
+  for (const char* name : {"dummy", "tgi", "default", "default_model", "local-model"}) {
+    EXPECT_TRUE(check_model_name(name, {"served"}).ok()) << name;
+  }
   EXPECT_FALSE(check_model_name("dummy-7b", {"served"}).ok());
   EXPECT_FALSE(is_placeholder_model("served"));
 }
