@@ -16,7 +16,9 @@ constexpr std::string_view kTableScale = ".embedding_scale";
 constexpr std::string_view kLinear = ".weight";
 constexpr std::string_view kRanges[] = {".input_activation_scale", ".output_activation_scale",
                                         ".k_cache_scale", ".v_cache_scale"};
-constexpr size_t kMaxPattern = 256;  // letters, so that no pattern takes long
+// Letters, so that no pattern takes long or much of the stack.
+constexpr size_t kMaxPattern = 256;
+constexpr size_t kMaxPath = 512;
 
 struct BitsOfModules {
   std::regex pattern;
