@@ -41,6 +41,7 @@ bool is_text_file(const std::string& name) {
                                               "hf_quant_config.json",
                                               "config_sentence_transformers.json",
                                               "modules.json",
+                                              "sentence_bert_config.json",
                                               "1_Pooling/config.json"};
   return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
                                    name.find('/') == std::string::npos);
