@@ -9,9 +9,8 @@ namespace foretoken {
 namespace {
 
 constexpr const char* kFiles[] = {
-    "sentence_bert_config.json",       "sentence_roberta_config.json",
-    "sentence_distilbert_config.json", "sentence_camembert_config.json",
-    "sentence_xlm-roberta_config.json"};
+    "sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+    "sentence_camembert_config.json", "sentence_xlm-roberta_config.json"};
 
 }  // namespace
 
@@ -27,8 +26,9 @@ int own_max_len(const ModelFiles& model) {
       return 0;
     }
     const nlohmann::json length = read.value().value("max_seq_length", nlohmann::json());
-    constexpr int kLeast = 2, kMost = 1 << 24;
-    const bool is_length = length.is_number_integer() && length >= kLeast && length <= kMost;
+    constexpr int kMinLength = 2, kMaxLength = 1 << 24;
+    const bool is_length =
+        length.is_number_integer() && length >= kMinLength && length <= kMaxLength;
     return is_length ? length.get<int>() : 0;
   }
   return 0;

@@ -15,9 +15,9 @@ int length_of(const char* text) {
 
 TEST(OwnLength, IsWhatTheFolderSays) {
   EXPECT_EQ(length_of(R"({"max_seq_length": 256, "do_lower_case": false})"), 256);
-  for (const char* none : {R"({"max_seq_length": null})", R"({"max_seq_length": 1})",
-                           R"({"max_seq_length": 99999999999})", R"({"max_seq_length": "9"})", "{}",
-                           "no json"}) {
+  for (const char* none :
+       {R"({"max_seq_length": null})", R"({"max_seq_length": 1})",
+        R"({"max_seq_length": 99999999999})", R"({"max_seq_length": "9"})", "{}", "no json"}) {
     EXPECT_EQ(length_of(none), 0) << none;
   }
   const test::ScratchFolder empty;
