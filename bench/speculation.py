@@ -91,6 +91,7 @@ class Report:
         self.columns = columns
         self.rows = []
         (self.folder / f"{name}.jsonl").write_text("", encoding="utf-8")
+        print(" | ".join(columns), flush=True)
 
     def add(self, record, *cells):
         with open(self.folder / f"{self.name}.jsonl", "a", encoding="utf-8") as file:
@@ -288,8 +289,9 @@ def acceptance(args):
             measure_category(args, report, temperature, category, requests[:args.num_prompts])
     report.close(
         f"K = {args.num_drafts}, fixed, for the lengths; batch 1 for the speed-ups (median of "
-        f"{args.pairs} rounds with its 95 % interval). Left out: outputs of which more "
-        f"than {MOST_REPEATED:.0%} of the {NGRAM_SIZE}-grams were there before.")
+        f"{args.pairs} rounds with its 95 % interval). Outputs: those that are measured; left out: "
+        f"those of which more than {MOST_REPEATED:.0%} of the {NGRAM_SIZE}-grams were there before, as "
+        "small models' greedy texts repeat themselves, and those that ended with an error.")
 
 
 def measure_category(args, report, temperature, category, requests):
@@ -301,7 +303,7 @@ def measure_category(args, report, temperature, category, requests):
         if not good:
             report.add({"method": method, "temperature": temperature, "category": category,
                         "outputs": 0, "left_out": left_out},
-                       method, temperature, category, 0, left_out, "-", "-", "-", "-")
+                       method, temperature, category, 0, left_out, "no output counts", "-", "-", "-")
             continue
         result = measure_drafter(args, [requests[i] for i in good], temperature, method, config)
         ratio, fixed_ratio = (find_ratio(result, of, "off") for of in ("adaptive", "fixed"))
@@ -385,7 +387,8 @@ def main():
     parser.add_argument("--step-times", help="folder of step-time tables to read, and to keep those "
                         "that are measured; without it they last for this run")
     parser.add_argument("--output-len", type=int, default=96)
-    parser.add_argument("--num-prompts", type=int, default=24, help="of a category")
+    parser.add_argument("--num-prompts", type=int, default=24, help="of a category, those that are left out as "
+                        "they repeat themselves among them")
     parser.add_argument("--categories", type=lambda text: text.split(","),
                         help="acceptance: only these, such as gsm8k,humaneval")
     parser.add_argument("--temperatures", type=lambda text: [float(t) for t in text.split(",")],

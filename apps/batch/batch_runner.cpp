@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "serve/flow/serve_context.h"
 #include "serve/openai/score_format.h"
 
 namespace foretoken {
@@ -21,12 +22,6 @@ const char* id_prefix(const BatchLine& line) {
     default:
       return "embd";
   }
-}
-
-int64_t unix_seconds() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
 }
 
 // Most drafts of a step where the lines tell of speculation, otherwise 0.
@@ -114,11 +109,20 @@ Status BatchRunner::prepare(BatchJob& job) {
   }
   FT_RETURN_IF_ERROR(render_openai_prompt(engine_, &job.request));
   warning_log_.tell(job.request.warnings);
-  if (!job.request.echo) return {};
-  for (const Request& request : job.request.requests) {
-    std::string& prompt = job.prompts.emplace_back(request.prompt);
-    if (request.prompt_token_ids.empty()) continue;
-    FT_RETURN_IF_ERROR(engine_.decode(request.prompt_token_ids, false, &prompt));
+  return read_prompts(job);
+}
+
+// What answers tell of the prompts: their texts, and the ids of their tokens.
+Status BatchRunner::read_prompts(BatchJob& job) const {
+  const bool tells_ids = job.request.return_token_ids || job.request.tokens_as_token_ids;
+  for (Request& request : job.request.requests) {
+    std::string prompt = request.prompt;
+    std::vector<int32_t>& ids = request.prompt_token_ids;
+    if (!ids.empty() && job.request.echo) FT_RETURN_IF_ERROR(engine_.decode(ids, false, &prompt));
+    if (ids.empty() && tells_ids && !prompt.empty()) {
+      FT_RETURN_IF_ERROR(encode_prompt_of(engine_, request, &ids));
+    }
+    if (job.request.echo) job.prompts.push_back(std::move(prompt));
   }
   return {};
 }

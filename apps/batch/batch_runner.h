@@ -70,6 +70,7 @@ class BatchRunner {
 
   Status parse(BatchJob& job) const;
   Status prepare(BatchJob& job);
+  Status read_prompts(BatchJob& job) const;
   void submit(Running& running, size_t i);
   void receive(Running& running, size_t i, const RequestOutput& output);
   void end(Running& running, size_t i, const Status& status);

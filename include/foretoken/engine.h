@@ -123,6 +123,9 @@ struct EngineInfo {
   int second_text_ids = 0;
   std::vector<std::string> labels;  // names of the numbers
   std::string problem_type;         // as the model's config.json has it, or empty
+  // Of a model that reads a pair as one text, with these in the places "{query}" and "{document}",
+  // and gives two numbers, of yes and of no; empty: of others.
+  std::string pair_template;
   int max_model_len = 0;
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;

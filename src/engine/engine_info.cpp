@@ -54,6 +54,7 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
     JudgeLabels labels = judge_labels(ModelFiles(config.model), info_.num_labels);
     info_.labels = std::move(labels.names);
     info_.problem_type = std::move(labels.problem_type);
+    info_.pair_template = std::move(labels.pair_template);
   }
   // RoBERTa's positions begin behind some rows, and its texts have two marks between them.
   info_.pair_marks = !model.bidirectional ? 0 : model.first_position_row > 0 ? 2 : 1;

@@ -16,6 +16,7 @@
 #include "engine/start/locate_model.h"
 #include "engine/start/logits_rows.h"
 #include "engine/start/make_drafters.h"
+#include "engine/start/own_length.h"
 #include "engine/start/own_pooling.h"
 #include "engine/start/resolve_config.h"
 #include "engine/start/resolve_kv_cache.h"
@@ -108,6 +109,12 @@ Result<ResolvedConfig> EngineImpl::resolve(EngineConfig config, const ModelFiles
                                            const ModelConfig& model, StartFiles* files) const {
   FT_ASSIGN_OR_RETURN(config.kv_cache_dtype,
                       resolve_kv_cache_dtype(config, *device_, target, model));
+  const int own = own_max_len(target);
+  if (config.max_model_len == 0 && own > 0 && own < model.max_context) {
+    config.max_model_len = own;
+    FT_LOG(info, "--max-model-len {} by default, as the model's folder embeds texts; it allows {}",
+           own, model.max_context);
+  }
   files->config = config;
   FT_ASSIGN_OR_RETURN(ResolvedConfig resolved, resolve_config(config, *device_, model));
   resolved.steps_in_flight = steps_in_flight(resolved);

@@ -39,6 +39,16 @@ constexpr GgufName kSeedTensors[] = {{"post_attention_norm", "post_attention_lay
 constexpr GgufName kHunyuanTensors[] = {{"attn_q_norm", "self_attn.query_layernorm"},
                                         {"attn_k_norm", "self_attn.key_layernorm"}};
 
+// Of rerankers: the rows of the output matrix that say yes and no.
+constexpr GgufName kQwen3Model[] = {{"cls.output.weight", "score.weight"}};
+
+Status read_qwen3_file(const GgufFile& file, Json& config) {
+  if (!file.tensors().contains("cls.output.weight")) return {};
+  config["architectures"] = Json::array({"Qwen3ForSequenceClassification"});
+  config["id2label"] = {{"0", "yes"}, {"1", "no"}};
+  return {};
+}
+
 constexpr GgufName kStarcoderTensors[] = {{"ffn_up", "mlp.c_fc"}, {"ffn_down", "mlp.c_proj"}};
 
 constexpr GgufKey kGraniteKeys[] = {{"attention.scale", "attention_multiplier"},
@@ -209,7 +219,12 @@ constexpr GgufArchitecture kArchitectures[] = {
      .keys = kMixtralKeys,
      .complete = complete_llama},
     {.name = "qwen2", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2", .is_written = true},
-    {.name = "qwen3", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3", .is_written = true},
+    {.name = "qwen3",
+     .hf_class = "Qwen3ForCausalLM",
+     .model_type = "qwen3",
+     .is_written = true,
+     .model_tensors = kQwen3Model,
+     .read = read_qwen3_file},
     {.name = "qwen2vl", .hf_class = "Qwen2ForCausalLM", .model_type = "qwen2"},
     {.name = "qwen3vl", .hf_class = "Qwen3ForCausalLM", .model_type = "qwen3"},
     {.name = "mistral3",

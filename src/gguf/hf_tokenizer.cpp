@@ -125,6 +125,7 @@ Result<Json> chat_templates(const GgufFile& file) {
   FT_ASSIGN_OR_RETURN(const auto* listed, file.texts("tokenizer.chat_templates"));
   if (listed != nullptr) names.insert(listed->begin(), listed->end());
   Json named = Json::array();
+  names.erase("rerank");  // no template of chats
   for (const std::string& name : names) {
     FT_ASSIGN_OR_RETURN(const auto other, file.text("tokenizer.chat_template." + name));
     if (other) named.push_back({{"name", name}, {"template", *other}});

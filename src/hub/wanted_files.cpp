@@ -41,15 +41,18 @@ bool is_text_file(const std::string& name) {
                                               "hf_quant_config.json",
                                               "config_sentence_transformers.json",
                                               "modules.json",
+                                              "sentence_bert_config.json",
                                               "1_Pooling/config.json"};
   return names.count(name) > 0 || (starts_with(name, "tokenizer") && ends_with(name, ".json") &&
                                    name.find('/') == std::string::npos);
 }
 
-// Of a module of sentence-transformers behind the model, as in "2_Dense".
+// Of a module of sentence-transformers behind the model, as in "2_Dense" and "2_Dense_1024".
 bool is_dense_module(const std::string& name) {
-  const size_t at = name.find("_Dense/");
-  if (at == std::string::npos || name.find_first_not_of("0123456789") != at) return false;
+  const size_t at = name.find("_Dense");
+  if (at == std::string::npos || name.find('/') == std::string::npos ||
+      name.find_first_not_of("0123456789") != at)
+    return false;
   const std::string file = name.substr(name.find('/') + 1);
   return file == "config.json" || file == "model.safetensors" || file == "pytorch_model.bin";
 }

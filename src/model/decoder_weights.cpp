@@ -136,7 +136,7 @@ constexpr const char* kOtherParts[] = {"vision_tower.", "vision_model.",        
 // And of more that models around a text part keep beside its layers.
 constexpr const char* kInnerTowers[] = {
     "vision_embed_tokens.", "embed_tokens_extend.", "sam_model.",    "qwen2_model.",
-    "projector.",           "image_newline",        "view_seperator"};
+    "projector.",           "vision_resampler.",    "image_newline", "view_seperator"};
 
 bool is_other_place(const DecoderTraits& traits, const DecoderTraits::Place& place) {
   return std::none_of(traits.places.begin(), traits.places.end(), [&](const auto& own) {

@@ -73,6 +73,22 @@ TEST_F(RunBatch, ScoresAndRankings) {
   EXPECT_EQ(all.at("wrong")["response"]["status_code"], 400);
 }
 
+TEST_F(RunBatch, IdsOfPromptsAreTold) {
+  const auto body = [](const char* name, json prompt) {
+    return json{{"prompt", std::move(prompt)}, {"max_tokens", 2}, {"temperature", 0}, {name, true}};
+  };
+  json echoed = body("return_tokens_as_token_ids", "A cat");
+  echoed.update({{"echo", true}, {"logprobs", 0}});
+  run(request("text", "/v1/completions", body("return_token_ids", "A cat")) +
+      request("named", "/v1/completions", echoed));
+  const auto all = lines();
+  const json told = all.at("text")["response"]["body"]["choices"][0]["prompt_token_ids"];
+  ASSERT_GT(told.size(), 1U) << told;
+  const json& choice = all.at("named")["response"]["body"]["choices"][0];
+  EXPECT_EQ(choice["text"].get<std::string>().rfind("A cat", 0), 0U) << choice;
+  EXPECT_EQ(choice["logprobs"]["tokens"][0], "token_id:" + std::to_string(told[0].get<int>()));
+}
+
 TEST_F(RunBatch, HalvesOfCharactersAreReplaced) {
   const std::string line =
       request("half", "/v1/completions", {{"prompt", "A cat@"}, {"echo", true}});

@@ -123,7 +123,7 @@ SHORT = {"max_new_tokens": 8}
 
 
 class TextGenerationInference(door.DoorCase):
-    flags = ("--max-model-len", "512", "--speculative-config", '{"method": "ngram"}')
+    flags = ("--max-model-len", "512", "--spec-method", "ngram", "--spec-tokens", "3")
 
     def generate(self, text="Once upon a time", status=200, path="/generate", **parameters):
         return self.post(path, {"inputs": text, "parameters": {**SHORT, **parameters}}, status).json
@@ -183,10 +183,17 @@ class TextGenerationInference(door.DoorCase):
     def test_errors_have_its_form(self):
         for path in ("/generate", "/", "/generate_stream"):
             for body in ({"inputs": "a", "parameters": {"max_new_tokens": 0}}, {"inputs": 3},
-                         {"inputs": "a", "parameters": {"max_new_tokens": 100000}}):
+                         {"inputs": "a", "parameters": {"temperature": -1}}):
                 answer = self.post(path, body, 400).json
                 self.assertEqual(sorted(answer), ["error", "error_type"])
                 self.assertEqual(answer["error_type"], "validation")
+
+    def test_chats_of_its_clients_name_no_model(self):
+        """Says "dummy" where huggingface_hub's model is an address, "tgi" in TGI's documents."""
+        for model in ("dummy", "tgi"):
+            self.post("/v1/chat/completions", {"model": model, "messages": door.USER,
+                                               "max_tokens": 2})
+        self.post("/v1/chat/completions", {"model": "dumm", "messages": door.USER}, 404)
 
     def test_what_clients_ask_first(self):
         info = self.get("/info").json

@@ -312,7 +312,7 @@ class Addresses(door.DoorCase):
         for path, word in (("/v1/audio/transcriptions", "only texts"), ("/v1/batches", "run-batch"),
                            ("/v1/images/generations", "only texts"), ("/classify", "/v1/score"),
                            ("/v1/moderations", "choice"),
-                           ("/embed", "/v1/embeddings"), ("/v2/models/x/infer", "/v1"),
+                           ("/embed_sparse", "/v1/embeddings"), ("/v2/models/x/infer", "/v1"),
                            ("/v1beta/models/gemini-2.5:streamGenerateContent?alt=sse", "/v1"),
                            ("/openai/deployments/gpt-4o/images/generations?api-version=1", "/v1"),
                            ("/v2/chat", "/v1/chat"), ("/cohere/v2/chat", "use /v1/chat"),

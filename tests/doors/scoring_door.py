@@ -99,6 +99,28 @@ class Scoring(door.DoorCase):
             self.assertNotIn("warnings", cut)
             self.assert_near([cut["data"][0]["score"]], [1])
 
+    def test_text_embeddings_inference(self):
+        """As huggingface_hub's InferenceClient, LangChain and LlamaIndex send it"""
+        wanted = self.vectors(TEXTS)
+        for path in ("/embed", "/"):
+            self.assertEqual(self.post(path, {"inputs": TEXTS}).json, wanted)
+        short, = self.post("/embed", {"inputs": TEXTS[0], "dimensions": 16, "truncate": True}).json
+        self.assert_near(short, self.vectors([TEXTS[0]], dimensions=16)[0])
+        compared = {"inputs": {"source_sentence": QUERY, "sentences": TEXTS}}
+        for path, more in (("/similarity", {}), ("/", {"parameters": {}})):
+            self.assert_near(self.post(path, {**compared, **more}).json, self.scores(), places=5)
+        for path in ("/rerank", "/"):
+            ranking = self.post(path, {"query": QUERY, "texts": TEXTS, "return_text": True}).json
+            self.assertEqual([ranking[0]["index"], ranking[0]["text"]], [1, TEXTS[1]])
+        tokens, = self.post("/tokenize", {"inputs": QUERY, "add_special_tokens": False}).json
+        self.assertEqual(self.post("/decode", {"ids": [token["id"] for token in tokens]}).json, [QUERY])
+        long = " ".join(TEXTS * 40)
+        self.post("/embed", {"inputs": long})
+        for wrong in ({"truncate": False}, {"truncation_direction": "up"}):
+            answer = self.post("/embed", {"inputs": long, **wrong}, 400).json
+            self.assertEqual(answer["error_type"], "Validation")
+        self.assertIn("no classes", self.post("/predict", {"inputs": QUERY}, 404).json["error"])
+
     def test_pooling(self):
         wanted = self.vectors(TEXTS)
         answer = self.post("/pooling", {"input": TEXTS, "task": "embed"}).json

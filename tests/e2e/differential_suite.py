@@ -121,6 +121,11 @@ def streamed_differs(path, whole, events):
     if path == "/v1/responses":
         told = [event["response"] for event in events if "response" in event][-1]
         return difference(kept(whole), kept(told))
+    if path == "/generate":
+        details = {**events[-1]["details"], "tokens": [event["token"] for event in events]}
+        whole["details"] = {name: whole["details"][name] for name in ("finish_reason", "generated_tokens", "tokens")}
+        told = {"generated_text": events[-1]["generated_text"], "details": details}
+        return difference(whole, {**told, "details": {name: details[name] for name in whole["details"]}})
     if path == "/v1/messages":
         text = "".join(event.get("delta", {}).get("text", "") for event in events)
         return difference("".join(part.get("text", "") for part in whole["content"]), text)

@@ -118,6 +118,18 @@ class Requests:
         body["stop_sequences"] = [stop] if isinstance(stop, str) else stop
         return "/v1/messages", body
 
+    def tgi(self):
+        drawn = self.sampling()
+        names = ("seed", "temperature", "top_p", "top_k", "frequency_penalty", "repetition_penalty", "stop")
+        parameters = {name: drawn[name] for name in names if name in drawn}
+        parameters.update(max_new_tokens=drawn["max_tokens"], details=True, top_n_tokens=self.random.choice([0, 2]))
+        form = drawn.get("structured_outputs", {})
+        for kind in ("json", "regex"):
+            if kind in form:
+                parameters["grammar"] = {"type": kind, "value": form[kind]}
+        return "/generate", {"inputs": self.random.choice(PROMPTS), "parameters": parameters}
+
     def draw(self):
-        kinds = [self.completion, self.completion, self.chat, self.chat, self.llama, self.response, self.message]
+        kinds = [self.completion, self.completion, self.chat, self.chat, self.llama, self.response, self.message,
+                 self.tgi]
         return self.random.choice(kinds)()

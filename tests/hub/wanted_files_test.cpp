@@ -58,9 +58,9 @@ TEST(WantedFiles, WhatTheEngineReads) {
 TEST(WantedFiles, ModulesBehindAModel) {
   EXPECT_EQ(wanted({"config.json", "model.safetensors", "modules.json", "1_Pooling/config.json",
                     "2_Dense/config.json", "2_Dense/model.safetensors", "2_Dense/README.md",
-                    "x_Dense/config.json", "3_Normalize/config.json"}),
+                    "2_Dense_1024/config.json", "x_Dense/config.json", "3_Normalize/config.json"}),
             Names({"config.json", "modules.json", "1_Pooling/config.json", "2_Dense/config.json",
-                   "2_Dense/model.safetensors", "model.safetensors"}));
+                   "2_Dense/model.safetensors", "2_Dense_1024/config.json", "model.safetensors"}));
 }
 
 TEST(WantedFiles, LayoutsOfMakersAreFetchedByHand) {

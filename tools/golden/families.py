@@ -471,11 +471,11 @@ def random_weight(name, weight, config):
         if kind.startswith("gemma") and ("post_attention" in name or "post_feedforward" in name):
             center += 2.0
         return torch.rand_like(weight) - 0.5 + center
-    if short in ("wpe", "embed_positions"):
+    if short in ("wpe", "embed_positions", "positions_embed"):
         return torch.randn_like(weight) * 0.25
     if kind.startswith("minicpm") and short == "embed_tokens":
         return torch.randn_like(weight) * 0.1  # times scale_emb
-    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "embedding", "token_embeddings") or \
+    if short in ("embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "embedding", "token_embeddings", "tokens_embed") or \
             "embed_tokens" in name:
         return torch.randn_like(weight) * (0.25 if tied else 1.0)
     scale = 4.0 if "lm_head" in name or "embed_out" in name or "output" in short else 0.3 if "altup" in name else 1.0
@@ -488,5 +488,5 @@ def random_weight(name, weight, config):
         scale = 3.0
     if kind == "granite" and short == "down_proj":
         scale = 2.0
-    inputs = weight.shape[0] if kind == "gpt2" else weight[0].numel()
+    inputs = weight.shape[0] if kind in ("gpt2", "openai-gpt") else weight[0].numel()
     return torch.randn_like(weight) * scale * inputs ** -0.5

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 import checkpoint_names
 import families
+import named_families
 from gen_golden import (GOLDEN, LENGTH_DEPENDENT, SEED, best_prompt, error_against, logits_of,
                         write_json)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -134,6 +135,19 @@ def with_growing_layers(model, config):
         own.intermediate_size = int(config["ffn_multipliers"][i] * config["model_dim"])
         layer.self_attn, layer.mlp = Qwen3Attention(own, i), Qwen3MLP(own)
     return model
+
+
+class WithoutCache(torch.nn.Module):
+    """A model that keeps nothing (GPT-1): the whole text is computed each time."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def forward(self, ids, past_key_values=None, use_cache=False):
+        whole = ids if past_key_values is None else torch.cat((past_key_values, ids), 1)
+        logits = self.model(whole).logits[:, -ids.shape[1]:]
+        return types.SimpleNamespace(logits=logits, past_key_values=whole)
 
 
 class LoopedLayers(torch.nn.ModuleList):
@@ -269,6 +283,7 @@ def generate_family(name):
                        "variants": []}, {}
     for variant, (changes, max_model_len) in families.VARIANTS[name].items():
         model = load_family(name, folder, changes, max_model_len)
+        model = WithoutCache(model) if name in named_families.WITHOUT_CACHE else model
         half = load_family(name, folder, changes, max_model_len, torch.bfloat16)
         cases = []
         for i, (length, keep) in enumerate(((4, 2), (70, 4))):

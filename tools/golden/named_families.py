@@ -18,6 +18,9 @@ def models(family, not_gpt2):
         "codegen": family("CodeGenForCausalLM", "codegen", without=not_gpt2, n_embd=32, n_layer=2,
                           n_head=4, n_positions=512, n_ctx=512, n_inner=48, rotary_dim=4,
                           activation_function="gelu_new", layer_norm_epsilon=1e-5),
+        "openai_gpt": family("OpenAIGPTLMHeadModel", "openai-gpt", without=not_gpt2, n_embd=32,
+                             n_layer=2, n_head=4, n_positions=512, afn="gelu",
+                             layer_norm_epsilon=1e-5, tie_word_embeddings=True),
         "openelm": family("OpenELMForCausalLM", "openelm", without=NOT_OPENELM, model_dim=32,
                           num_transformer_layers=2, num_query_heads=[2, 4], num_kv_heads=[1, 2],
                           head_dim=16, ffn_multipliers=[1.0, 1.5], ffn_dim_divisor=16,
@@ -58,3 +61,6 @@ REPLACED = {
              ("mlp.down_proj.0.", "mlp.down_proj."),
              ("mlp.down_proj.1.", "post_attention_layernorm_2.")],
 }
+
+# Classes of transformers that keep no keys and values.
+WITHOUT_CACHE = ("openai_gpt",)

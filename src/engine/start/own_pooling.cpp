@@ -32,8 +32,8 @@ constexpr PoolingMode kModes[] = {
 
 // The folder of the module, as modules.json lists them.
 fs::path pooling_file(const fs::path& folder) {
-  const auto modules = read_json_file((folder / "modules.json").string());
-  if (modules.ok() && modules.value().is_array()) {
+  const auto modules = read_json_list((folder / "modules.json").string());
+  if (modules.ok()) {
     for (const nlohmann::json& module : modules.value()) {
       const auto field = [&](const char* name) {
         const bool is_there = module.is_object() && module.contains(name);

@@ -41,7 +41,10 @@ LayerSpec jina3_layer(const ModelConfig& config, const LayerConfig& layer) {
   return summed_layer(attention, plain_mlp_of(config, layer));
 }
 
-Status translate_jina3(const ConfigFields&, Json* json) {
+// As published with adapters of tasks, and as transformers names it.
+Status translate_jina3(const ConfigFields& fields, Json* json) {
+  constexpr RenamedField kNames[] = {{"rotary_emb_base", "rope_theta"}};
+  take_renamed(fields, kNames, json);
   (*json)["attention_bias"] = true;
   (*json)["mlp_bias"] = true;
   see_whole_texts(json);
@@ -55,10 +58,10 @@ Status read_jina3(const ConfigFields&, ModelConfig* config) {
 
 }  // namespace
 
-// Sturua et al. 2024, without the adapters of its tasks.
+// Sturua et al. 2024.
 constinit const Architecture kJina3Architecture = {
     .name = "JinaEmbeddingsV3Model",
-    .description = "Jina Embeddings 3 (jina-embeddings-v3-hf)",
+    .description = "Jina Embeddings 3, without the adapters of its tasks",
     .defaults = R"({"hidden_act": "gelu", "layer_norm_eps": 1e-5, "rope_theta": 20000,
                     "max_position_embeddings": 8194})",
     .decoder = encoder(jina3_layer),

@@ -59,10 +59,10 @@ Status read_architecture(const Json& file, const ConfigFields& fields, const Arc
   }
   // Of several names the first that loads, as vLLM has it.
   for (const Json& name : *names) {
-    *out = find_architecture(own_class_name(name.get<std::string>(), type));
+    *out = find_architecture(own_class_name(name.get<std::string>(), file));
     if (*out != nullptr) return {};
   }
-  return refuse_architecture(own_class_name((*names)[0].get<std::string>(), type), file,
+  return refuse_architecture(own_class_name((*names)[0].get<std::string>(), file), file,
                              fields.where());
 }
 

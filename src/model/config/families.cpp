@@ -21,6 +21,7 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},
     {"DreamModel", "Dream", kMaskFilling},
+    {"GigaChat35ForCausalLM", "GigaChat 3.5", kLinearAttention},
     {"Glm5NextForConditionalGeneration", "GLM 5 Next", kSparseAttention | kLinearAttention},
     {"HrmTextForCausalLM", "HRM Text", kLoopedLayers},
     {"HYV4ForCausalLM", "Hy4", kSparseAttention},

@@ -158,6 +158,7 @@ constexpr ModelType kModelTypes[] = {
     {"olmo3", "Olmo3ForCausalLM"},
     {"olmo_hybrid", "OlmoHybridForCausalLM"},
     {"olmoe", "OlmoeForCausalLM"},
+    {"openai-gpt", "OpenAIGPTLMHeadModel"},
     {"openelm", "OpenELMForCausalLM"},
     {"opt", "OPTForCausalLM"},
     {"orion", "OrionForCausalLM"},
@@ -207,6 +208,17 @@ constexpr SavedAs kSavedAs[] = {
     {"sarvam_moe", "Glm4MoeForCausalLM", "SarvamMoEForCausalLM"},
 };
 
+// Jina's models have classes of others, from which their positions tell them.
+struct PlacedAs {
+  const char* positions;
+  const char* saved;
+  const char* own;
+};
+constexpr PlacedAs kPlacedAs[] = {
+    {"alibi", "BertModel", "JinaBertModel"},
+    {"rotary", "XLMRobertaModel", "JinaEmbeddingsV3Model"},
+};
+
 // Names of classes that compute the same, by one of which vLLM or transformers loads them, too.
 constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"AquilaForCausalLM", "LlamaForCausalLM"},
@@ -247,6 +259,7 @@ constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"NewForMaskedLM", "GteModel"},
     {"NewForSequenceClassification", "GteModel"},
     {"NewModel", "GteModel"},
+    {"Param2MoEForCausalLM", "SarvamMoEForCausalLM"},
     {"RWForCausalLM", "FalconForCausalLM"},
     {"Rnj1ForCausalLM", "Gemma3ForCausalLM"},
     {"RobertaForMaskedLM", "RobertaModel"},
@@ -261,12 +274,17 @@ constexpr std::pair<std::string_view, const char*> kSameClass[] = {
 
 }  // namespace
 
-std::string own_class_name(std::string name, const nlohmann::json* type) {
+std::string own_class_name(std::string name, const nlohmann::json& file) {
+  const nlohmann::json type = file.value("model_type", nlohmann::json());
   for (const SavedAs& family : kSavedAs) {
-    if (type != nullptr && *type == family.model_type && name == family.saved) name = family.own;
+    if (type == family.model_type && name == family.saved) name = family.own;
   }
   for (const auto& [other, own] : kSameClass) {
     if (name == other) name = own;
+  }
+  const nlohmann::json positions = file.value("position_embedding_type", nlohmann::json());
+  for (const PlacedAs& family : kPlacedAs) {
+    if (positions == family.positions && name == family.saved) name = family.own;
   }
   return name;
 }

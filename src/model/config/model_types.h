@@ -12,8 +12,8 @@ const char* architecture_of_model_type(std::string_view model_type);
 // As known_architectures_hint, of a `model_type`.
 std::string known_model_types_hint(const std::string& model_type);
 
-// What the class of a config.json is called here: as the table of architectures has it, where it
-// has one that computes the same. type: the file's model_type, or null.
-std::string own_class_name(std::string name, const nlohmann::json* type);
+// What the class `name` of a config.json is called here: as the table of architectures has it,
+// where it has one that computes the same. file: an object.
+std::string own_class_name(std::string name, const nlohmann::json& file);
 
 }  // namespace foretoken

@@ -87,6 +87,13 @@ constexpr WrappedFamily kWrappedFamilies[] = {
     {"MossTranscribeDiarizeForConditionalGeneration", "MOSS Transcribe; its text part", kQwen3},
     {"StepVLForConditionalGeneration", "Step 3 VL 10B; its text part", kQwen3},
     {"Sarashina2VisionForCausalLM", "Sarashina 2 Vision; its text part", kLlama},
+    {"LlavaLlamaForCausalLM", "LLaVA 1.5 and 1.6, as published; their text part", kLlama},
+    {"LlavaMistralForCausalLM", "LLaVA 1.6 Mistral, as published; its text part",
+     "MistralForCausalLM"},
+    {"LlavaQwenForCausalLM", "LLaVA-OneVision, as published; its text part", kQwen2},
+    {"LlavaQwen2ForCausalLM", "FastVLM, as published; its text part", kQwen2},
+    {"LlavaGemmaForCausalLM", "LLaVA-Gemma, as published; its text part", "GemmaForCausalLM"},
+    {"MobileLlamaForCausalLM", "MobileVLM; its text part", kLlama},
     {"Phi4ForCausalLMV", "Phi-4 Reasoning Vision; its text part", "Phi3ForCausalLM"},
 };
 

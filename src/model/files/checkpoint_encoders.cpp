@@ -70,11 +70,12 @@ Status Checkpoint::take_names_of_encoders() {
   const TensorView* tasks = nullptr;
   std::map<std::string, const TensorView*> plain;
   for (const auto& [name, tensor] : tensors_) {
-    if (name == *base + kTokenTypes) {
+    const std::string own = name_without_encoder(*base, name);
+    if (own == kTokenTypes) {
       kinds = tensor;
-    } else if (name == *base + kTaskTypes) {
+    } else if (own == kTaskTypes) {
       tasks = tensor;
-    } else if (const std::string own = name_without_encoder(*base, name); !own.empty()) {
+    } else if (!own.empty()) {
       plain.emplace(own, tensor);
     }
   }

@@ -88,6 +88,17 @@ constexpr const char* kJudgesOfKinds[] = {"BertForSequenceClassification",
 // Norms of the first files of BERT.
 constexpr NamePart kEndings[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
 
+// Of a matrix that is stored beside the adapters of tasks (Jina Embeddings 3).
+constexpr std::string_view kAdapted = ".parametrizations.weight.";
+
+// Empty: it is an adapter.
+std::string without_adapters(std::string name) {
+  const size_t at = name.find(kAdapted);
+  if (at == std::string::npos) return name;
+  if (name.substr(at + kAdapted.size()) != "original") return "";
+  return name.substr(0, at) + ".weight";
+}
+
 std::string with_endings(std::string name) {
   for (const NamePart& ending : kEndings) {
     if (!name.ends_with(ending.own)) continue;
@@ -107,8 +118,9 @@ std::string with_parts(std::string name) {
 }  // namespace
 
 std::optional<std::string> encoder_base(const std::string& name) {
+  const std::string plain = without_adapters(name);
   for (const std::string_view words : kWords) {
-    if (name.ends_with(words)) return name.substr(0, name.size() - words.size());
+    if (plain.ends_with(words)) return plain.substr(0, plain.size() - words.size());
   }
   return std::nullopt;
 }
@@ -124,7 +136,7 @@ bool tells_kinds(const nlohmann::json& config) {
 
 std::string name_without_encoder(const std::string& base, const std::string& name) {
   if (!name.starts_with(base)) return name;
-  const std::string own = with_endings(name.substr(base.size()));
+  const std::string own = with_endings(without_adapters(name.substr(base.size())));
   if (own == "embeddings.position_ids" || own == "embeddings.token_type_ids") return "";
   for (const NamePart& place : kPlaces) {
     if (!own.starts_with(place.own)) continue;

@@ -11,7 +11,7 @@ std::optional<std::string> encoder_base(const std::string& name);
 
 // A name of an encoder whose tensors begin with `base`, as decoders of transformers have it:
 // "model.layers.0.self_attn.q_proj.weight". Heads keep theirs; empty for buffers, which follow from
-// the config.
+// the config, and for adapters of tasks, which are not applied.
 std::string name_without_encoder(const std::string& base, const std::string& name);
 
 // Whether texts of a pair are of two kinds, which the second half of a table of words with twice

@@ -16,7 +16,10 @@ constexpr std::string_view kTableScale = ".embedding_scale";
 constexpr std::string_view kLinear = ".weight";
 constexpr std::string_view kRanges[] = {".input_activation_scale", ".output_activation_scale",
                                         ".k_cache_scale", ".v_cache_scale"};
-constexpr size_t kMaxPattern = 256;  // letters, so that no pattern takes long
+// Letters, so that no pattern takes long or much of the stack.
+constexpr size_t kMaxPattern = 256;
+constexpr size_t kMaxPath = 512;
+constexpr int kMaxRepetitions = 4;
 
 struct BitsOfModules {
   std::regex pattern;
@@ -45,8 +48,23 @@ Result<int32_t> read_bits(const OrderedJson& options, int32_t otherwise, const s
                           "the model");
 }
 
+// Whether matching is short work whatever the name: few repetitions, and none of groups.
+bool is_simple(const std::string& text) {
+  int repetitions = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    const bool repeats = std::string_view("*+{").find(text[i]) != std::string_view::npos;
+    if (repeats && i > 0 && text[i - 1] == ')' && (i < 2 || text[i - 2] != '\\')) return false;
+    repetitions += repeats ? 1 : 0;
+  }
+  return repetitions <= kMaxRepetitions && text.size() <= kMaxPattern;
+}
+
 Result<std::regex> read_pattern(const std::string& text, const std::string& where) {
-  if (text.size() <= kMaxPattern) {
+  if (is_simple(text)) {
     try {
       return std::regex(text, std::regex::ECMAScript | std::regex::nosubs);
     } catch (const std::regex_error&) {

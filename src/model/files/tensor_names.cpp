@@ -51,7 +51,7 @@ bool is_of_training(std::string_view name) {
   for (const std::string_view buffer : {"inv_freq", "cos_cached", "sin_cached"}) {
     if (name.ends_with("rotary_emb." + std::string(buffer))) return true;
   }
-  for (const std::string_view head : {"v_head.", "value_head.", "score."}) {
+  for (const std::string_view head : {"v_head.", "value_head.", "score.", "cls.output."}) {
     if (name.starts_with(head)) return true;
   }
   return is_of_towers(name);

@@ -67,10 +67,7 @@ Result<RowLayers> load_dense_modules(const ModelFiles& model, int32_t hidden_siz
   const fs::path folder = model.path(), list = folder / "modules.json";
   std::error_code ignored;
   if (!fs::exists(list, ignored)) return layers;
-  FT_ASSIGN_OR_RETURN(const Json modules, read_json_file(list.string()));
-  if (!modules.is_array()) {
-    return invalid_argument(list.string() + ": must be a list of modules; fetch the file again");
-  }
+  FT_ASSIGN_OR_RETURN(const Json modules, read_json_list(list.string()));
   bool is_pooled = false;
   for (const Json& module : modules) {
     const std::string type = text_of(module, "type");

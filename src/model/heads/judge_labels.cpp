@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gguf/container/gguf_file.h"
 #include "model/files/forms/quantization.h"
 
 namespace foretoken {
@@ -20,6 +21,10 @@ JudgeLabels judge_labels(const ModelFiles& model, int num_labels) {
   const nlohmann::json fields =
       config.ok() && config.value().is_object() ? config.value() : nlohmann::json::object();
   labels.problem_type = text_field(fields, "problem_type");
+  if (const auto file = model.is_gguf() ? model.gguf() : not_found(""); file.ok()) {
+    const auto pair = file.value()->text("tokenizer.chat_template.rerank");
+    labels.pair_template = pair.ok() ? pair.value().value_or("") : "";
+  }
   const nlohmann::json names = fields.value("id2label", nlohmann::json());
   for (int i = 0; i < num_labels; ++i) {
     const std::string name = names.is_object() ? text_field(names, std::to_string(i)) : "";

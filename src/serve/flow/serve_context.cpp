@@ -115,8 +115,6 @@ http::Handler on_pool(ServeContext& context, ErrorText error_text, BodyHandler h
   };
 }
 
-namespace {
-
 Status encode_prompt_of(const Engine& engine, const Request& request, std::vector<int32_t>* ids) {
   const auto encode = [&](const std::string& text, std::vector<int32_t>* to) {
     return engine.encode(text, request.add_special_tokens, to);
@@ -124,8 +122,6 @@ Status encode_prompt_of(const Engine& engine, const Request& request, std::vecto
   if (request.truncate_prompt_tokens) return encode(request.prompt, ids);
   return encode_prompt(request.prompt, engine.info().max_model_len, encode, ids);
 }
-
-}  // namespace
 
 Status encode_bounded(const Engine& engine, const std::string& text, bool add_special_tokens,
                       std::vector<int32_t>* ids) {

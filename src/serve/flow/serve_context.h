@@ -110,6 +110,10 @@ struct PreparedText {
 // asks the gate.
 ServeResult<PreparedText> prepare_text(ServeContext& context, OpenAiRequest* request);
 
+// The ids of a request's text, or the error of one that is longer than --max-model-len and is not
+// truncated.
+Status encode_prompt_of(const Engine& engine, const Request& request, std::vector<int32_t>* ids);
+
 // The ids of a text whose tokens are counted and not run. InvalidArgument where these are more than
 // 64 times --max-model-len, which is told without reading it whole.
 Status encode_bounded(const Engine& engine, const std::string& text, bool add_special_tokens,

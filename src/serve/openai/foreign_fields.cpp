@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
@@ -244,6 +245,12 @@ ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_l
   ForeignWishes wishes = ForeignFields(fields, chat, max_model_len).read();
   if (chat) read_foreign_chat(fields);
   return wishes;
+}
+
+bool is_placeholder_model(const std::string& model) {
+  // Of huggingface_hub, text-generation-inference, SGLang, mlx_lm and LM Studio.
+  constexpr std::string_view kNames[] = {"dummy", "tgi", "default", "default_model", "local-model"};
+  return std::ranges::find(kNames, model) != std::end(kNames);
 }
 
 const std::vector<const char*>& foreign_names() {

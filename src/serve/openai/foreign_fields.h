@@ -24,6 +24,10 @@ struct ForeignWishes {
 // change the answer is a warning; what the body says under vLLM's name wins.
 ForeignWishes read_foreign_fields(JsonFields& fields, bool chat, int max_model_len);
 
+// Whether a client says `model` where it knows an address alone, as huggingface_hub ("dummy") does
+// and documents of servers that have one model: whatever is served there is meant.
+bool is_placeholder_model(const std::string& model);
+
 // Names that it reads, for protocols that are written as chats.
 const std::vector<const char*>& foreign_names();
 

@@ -421,7 +421,8 @@ FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>*
 }
 
 Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
-  if (model.empty() || names.empty() || holds(names, model) || holds(names, kAnyModel)) return {};
+  const bool any = names.empty() || holds(names, kAnyModel) || is_placeholder_model(model);
+  if (any || model.empty() || holds(names, model)) return {};
   return not_found("'model': the model `" + shown_name(model) +
                    "` does not exist; this server has " + quoted_names(names) +
                    nearest_name_hint(model, names, "") +

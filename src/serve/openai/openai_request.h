@@ -107,8 +107,8 @@ struct OpenAiRequest {
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::ordered_json& body,
                                            const OpenAiDefaults& defaults);
 
-// kNotFound when `model`, unless empty, is none of `names`, unless there are none or kAnyModel is
-// one of them.
+// kNotFound when `model`, unless empty or a placeholder, is none of `names`, unless there are none
+// or kAnyModel is one of them.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
 
 // The same for a model's name or an adapter's.

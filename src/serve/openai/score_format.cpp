@@ -25,7 +25,9 @@ Scores judgements(const std::vector<const OutputSum*>& sums, bool raw) {
   Scores scores;
   for (const OutputSum* sum : sums) {
     const RequestOutput& pair = only_choice(*sum);
-    const double label = pair.embedding.empty() ? 0 : double{pair.embedding.front()};
+    double label = pair.embedding.empty() ? 0 : double{pair.embedding.front()};
+    // Of yes and no: the part of yes in both.
+    if (pair.embedding.size() == 2) label -= double{pair.embedding[1]};
     scores.values.push_back(raw ? label : 1 / (1 + std::exp(-label)));
     scores.num_tokens += pair.stats.num_prompt_tokens;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "base/text/ascii_text.h"
@@ -116,6 +117,26 @@ Result<Ids> ids_of_pair(const Engine& engine, const Ids& first, const Request& s
   return ids;
 }
 
+// In one pass, so that what texts say stays.
+void put_into_template(const std::string& pair_template, const std::string& query, Request* pair) {
+  constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
+  std::string text;
+  for (size_t at = 0; at < pair_template.size();) {
+    const std::string_view rest = std::string_view(pair_template).substr(at);
+    if (rest.starts_with(kQuery)) {
+      text += query;
+      at += kQuery.size();
+    } else if (rest.starts_with(kDocument)) {
+      text += pair->prompt;
+      at += kDocument.size();
+    } else {
+      text += pair_template[at++];
+    }
+  }
+  pair->prompt = std::move(text);
+  pair->add_special_tokens = false;
+}
+
 }  // namespace
 
 void read_tei_truncation(JsonFields& fields, json* body) {
@@ -134,6 +155,10 @@ void read_tei_truncation(JsonFields& fields, json* body) {
 }
 
 Status join_pair(const Engine& engine, const Request& first, Request* second) {
+  if (!engine.info().pair_template.empty()) {
+    put_into_template(engine.info().pair_template, first.prompt, second);
+    return {};
+  }
   Ids ids;
   FT_RETURN_IF_ERROR(encode_one(engine, first, true, &ids));
   FT_ASSIGN_OR_RETURN(second->prompt_token_ids, ids_of_pair(engine, ids, *second));
@@ -143,8 +168,9 @@ Status join_pair(const Engine& engine, const Request& first, Request* second) {
 
 Status join_pairs(const Engine& engine, ScoreRequest* request) {
   const int labels = engine.info().num_labels;
+  const std::string& pair_template = engine.info().pair_template;
   if (labels == 0) return {};
-  if (labels != 1) {
+  if (labels != 1 && pair_template.empty()) {
     return unsupported("this model gives " + std::to_string(labels) +
                        " numbers of a text, which are no score; use one with a single label");
   }
@@ -153,10 +179,15 @@ Status join_pairs(const Engine& engine, ScoreRequest* request) {
   std::vector<Request> pairs;
   Ids first;
   for (size_t i = 0; i < request->second.size(); ++i) {
+    // What is much too long is refused before there are many of it.
     if (i < num_first) FT_RETURN_IF_ERROR(encode_one(engine, requests[i], true, &first));
     Request pair = requests[num_first + i];
-    FT_ASSIGN_OR_RETURN(pair.prompt_token_ids, ids_of_pair(engine, first, pair));
-    pair.prompt.clear();
+    if (!pair_template.empty()) {
+      put_into_template(pair_template, requests[num_first == 1 ? 0 : i].prompt, &pair);
+    } else {
+      FT_ASSIGN_OR_RETURN(pair.prompt_token_ids, ids_of_pair(engine, first, pair));
+      pair.prompt.clear();
+    }
     pairs.push_back(std::move(pair));
   }
   requests = std::move(pairs);

@@ -1,7 +1,5 @@
 #include "serve/routes/generate_handlers.h"
 
-#include <foretoken/version.h>
-
 #include "serve/routes/llama_handlers.h"
 #include "serve/routes/openai_handlers.h"
 #include "serve/sglang/sglang_format.h"
@@ -52,6 +50,9 @@ Result<TgiRequest> read_tgi(const ServeContext& context, TgiPath path, Body body
   request.text.warnings.insert(request.text.warnings.begin(), warnings.begin(), warnings.end());
   return request;
 }
+
+// Clients ask whether it is one that calls tools.
+constexpr const char* kTgiVersion = "3.3.6";
 
 // The engine outlives every answer.
 IsSpecialToken special_tokens_of(const Engine& engine) {
@@ -163,7 +164,7 @@ nlohmann::ordered_json tgi_info(const ServeContext& context) {
           {"max_client_batch_size", 1},
           {"validation_workers", 1},
           {"router", "foretoken"},
-          {"version", kVersion},
+          {"version", kTgiVersion},
           {"sha", nullptr},
           {"docker_label", nullptr}};
 }

@@ -48,17 +48,21 @@ Status check_classes(const ServeContext& context) {
 Status handle_embed(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                     const Body& body) {
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_tei_embed(body, context.defaults));
-  return run_pooled(context, exchange, "embed-", request, [&](OpenAiLabel label) {
-    return std::make_unique<TeiEmbedFormat>(request, std::move(label));
-  });
+  return run_pooled(
+      context, exchange, "embed-", request,
+      [&](OpenAiLabel label) {
+        return std::make_unique<TeiEmbedFormat>(request, std::move(label));
+      },
+      tei_error);
 }
 
 Status handle_similarity(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                          const Body& body) {
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_tei_similarity(body, context.defaults));
-  return run_pooled(context, exchange, "similarity-", std::move(request), [](OpenAiLabel label) {
-    return std::make_unique<TeiSimilarityFormat>(std::move(label));
-  });
+  return run_pooled(
+      context, exchange, "similarity-", std::move(request),
+      [](OpenAiLabel label) { return std::make_unique<TeiSimilarityFormat>(std::move(label)); },
+      tei_error);
 }
 
 // One request for each pair takes the place of those of its texts.
@@ -84,9 +88,12 @@ Status handle_predict(ServeContext& context, const std::shared_ptr<http::Exchang
   FT_RETURN_IF_ERROR(check_classes(context));
   FT_ASSIGN_OR_RETURN(TeiPredict predict, parse_tei_predict(body, context.defaults));
   FT_RETURN_IF_ERROR(join_texts(context.engine, &predict));
-  return run_pooled(context, exchange, "predict-", predict.texts, [&](OpenAiLabel label) {
-    return std::make_unique<TeiPredictFormat>(context.engine.info(), predict, std::move(label));
-  });
+  return run_pooled(
+      context, exchange, "predict-", predict.texts,
+      [&](OpenAiLabel label) {
+        return std::make_unique<TeiPredictFormat>(context.engine.info(), predict, std::move(label));
+      },
+      tei_error);
 }
 
 // {"ids"}: one list of token ids, or several.
@@ -144,10 +151,11 @@ http::Route tei_route(ServeContext& context, const char* pattern, BodyHandler ha
 
 Status run_pooled(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                   const char* id_prefix, OpenAiRequest request,
-                  const std::function<std::unique_ptr<AnswerFormat>(OpenAiLabel)>& make_format) {
+                  const std::function<std::unique_ptr<AnswerFormat>(OpenAiLabel)>& make_format,
+                  const ErrorText& error_text) {
   ServeResult<PreparedText> prepared = prepare_text(context, &request);
   if (!prepared.ok()) {
-    respond_error(*exchange, openai_error, prepared.error());
+    respond_error(*exchange, error_text, prepared.error());
     return {};
   }
   std::string id = answer_id(id_prefix, request.request_id, *exchange);

@@ -20,10 +20,11 @@ Status handle_pooling(ServeContext& context, const std::shared_ptr<http::Exchang
                       Body body);
 
 // Renders, admits and runs a request for embeddings, answered in the form that `make_format` makes
-// of the answer's label.
+// of the answer's label; errors before it runs in that of `error_text`.
 Status run_pooled(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                   const char* id_prefix, OpenAiRequest request,
-                  const std::function<std::unique_ptr<AnswerFormat>(OpenAiLabel)>& make_format);
+                  const std::function<std::unique_ptr<AnswerFormat>(OpenAiLabel)>& make_format,
+                  const ErrorText& error_text = openai_error);
 
 // The endpoints of Hugging Face's text-embeddings-inference that have no other form here: /embed,
 // /predict, /similarity, /decode, with sentences for those that are not built.

@@ -413,6 +413,19 @@ TEST(Families, QwensLengthAndWidth) {
   EXPECT_EQ(whole.value().max_position_embeddings, 64);
 }
 
+TEST(Families, QwensFirstNames) {
+  const Json config = {{"architectures", {"QWenLMHeadModel"}},
+                       {"vocab_size", 64},
+                       {"n_embd", 32},
+                       {"n_layer", 3},
+                       {"n_head", 4},
+                       {"ffn_hidden_size", 64}};
+  const auto read = parse_model_config(config, Json::object(), {}, "f");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read.value().num_layers, 3);
+  EXPECT_EQ(read.value().intermediate_size, 32);
+}
+
 TEST(Families, LayersOfOpenElmGrow) {
   Json config = {{"architectures", {"OpenELMForCausalLM"}},
                  {"model_dim", 64},

@@ -86,6 +86,8 @@ TEST(TextPart, WithoutLatentsIsOfTheFirstDeepSeek) {
 TEST(TextPart, MayLieBesideTheTowers) {
   EXPECT_EQ(parsed(around("DotsOCRForCausalLM", text_of("dots_ocr"))).architecture,
             "Qwen2ForCausalLM");
+  EXPECT_EQ(parsed(around("LlavaQwenForCausalLM", text_of("llava"))).architecture,
+            "Qwen2ForCausalLM");
   Json mini = text_of("minicpmv");
   mini["version"] = 4.5;
   EXPECT_EQ(parsed(around("MiniCPMV", mini)).architecture, "Qwen3ForCausalLM");

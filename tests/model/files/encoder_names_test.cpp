@@ -71,6 +71,18 @@ TEST(EncoderNames, OfGteMpnetAndJina) {
             "model.layers.0.final_layer_norm.bias");
 }
 
+TEST(EncoderNames, AdaptersOfTasksAreLeftOut) {
+  const std::string words = "roberta.embeddings.word_embeddings.parametrizations.weight.original";
+  EXPECT_EQ(encoder_base(words).value(), "roberta.");
+  const auto name = [](const std::string& own) { return name_without_encoder("roberta.", own); };
+  EXPECT_EQ(name(words), "model.embed_tokens.weight");
+  EXPECT_EQ(name("roberta.encoder.layers.0.mixer.Wqkv.parametrizations.weight.original"),
+            "model.layers.0.self_attn.qkv_proj.weight");
+  EXPECT_EQ(name("roberta.encoder.layers.0.mixer.Wqkv.bias"),
+            "model.layers.0.self_attn.qkv_proj.bias");
+  EXPECT_EQ(name("roberta.encoder.layers.0.mlp.fc1.parametrizations.weight.0.lora_A"), "");
+}
+
 TEST(EncoderNames, OtherFilesHaveNoBase) {
   EXPECT_FALSE(encoder_base("transformer.word_embeddings.weight").has_value());
   EXPECT_FALSE(encoder_base("model.embed_tokens.weight").has_value());

@@ -82,6 +82,8 @@ TEST(GemmaNames, WhatCannotBeReadIsNamed) {
   EXPECT_NE(problem("{}").find("lacks its scales"), std::string::npos);
   EXPECT_NE(problem(R"({"num_bits": 3})").find("'num_bits'"), std::string::npos);
   EXPECT_NE(problem(R"({"module_quant_configs": {"(a": {}}})").find("'(a'"), std::string::npos);
+  EXPECT_NE(problem(R"({"module_quant_configs": {"(a+)+b": {}}})").find("no pattern"),
+            std::string::npos);
   const std::string long_one =
       R"({"module_quant_configs": {")" + std::string(300, 'a') + "\": {}}}";
   EXPECT_NE(problem(long_one.c_str()).find("no pattern"), std::string::npos);

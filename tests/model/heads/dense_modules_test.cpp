@@ -62,7 +62,7 @@ TEST_F(DenseModules, NamesWhatIsWrong) {
   EXPECT_NE(message(kModules, R"({"activation_function": "torch.nn.Softsign"})").find("Softsign"),
             std::string::npos);
   EXPECT_NE(message(kModules, "{}", 3).find("states of 2 numbers"), std::string::npos);
-  EXPECT_NE(message("{}", "{}").find("list of modules"), std::string::npos);
+  EXPECT_NE(message("{}", "{}").find("must be a JSON list"), std::string::npos);
   EXPECT_NE(message(R"([{"path": "2_Dense", "type": "x.Dense"}])", "{}").find("before Pooling"),
             std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gguf/gguf_bytes.h"
 #include "support/scratch_folder.h"
 
 namespace foretoken {
@@ -18,6 +19,15 @@ TEST(JudgeLabels, AreThoseOfTheConfig) {
       R"({"id2label": {"0": "sad", "1": "glad"}, "problem_type": "multi_label_classification"})");
   EXPECT_EQ(labels.names, (std::vector<std::string>{"sad", "glad"}));
   EXPECT_EQ(labels.problem_type, "multi_label_classification");
+}
+
+TEST(JudgeLabels, FilesSayHowAPairIsOneText) {
+  const test::ScratchFolder folder;
+  test::GgufBytes bytes(0, 2);
+  bytes.text_value("general.architecture", "qwen3");
+  bytes.text_value("tokenizer.chat_template.rerank", "{query}: {document}");
+  const JudgeLabels labels = judge_labels(bytes.align().write(folder.file("m.gguf")), 2);
+  EXPECT_EQ(labels.pair_template, "{query}: {document}");
 }
 
 TEST(JudgeLabels, HaveNumbersWhereNoneAreNamed) {

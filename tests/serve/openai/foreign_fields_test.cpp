@@ -18,6 +18,14 @@ SamplingParams sampling_of(const json& more) {
   return request.requests.front().sampling;
 }
 
+TEST(ForeignFields, PlaceholdersOfAModelsName) {
+  for (const char* name : {"dummy", "tgi", "default", "default_model", "local-model"}) {
+    EXPECT_TRUE(check_model_name(name, {"served"}).ok()) << name;
+  }
+  EXPECT_FALSE(check_model_name("dummy-7b", {"served"}).ok());
+  EXPECT_FALSE(is_placeholder_model("served"));
+}
+
 TEST(ForeignFields, SamplingByOtherNames) {
   EXPECT_FLOAT_EQ(sampling_of({{"repeat_penalty", 1.25}}).repetition_penalty, 1.25F);
   EXPECT_FLOAT_EQ(

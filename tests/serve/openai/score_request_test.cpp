@@ -66,6 +66,10 @@ class JudgingEngine : public test::QuietEngine {
     info_.pair_marks = 1;
     info_.max_model_len = 8;
   }
+  void take_template(const char* text) {
+    info_.num_labels = 2;
+    info_.pair_template = text;
+  }
   Status encode(const std::string& text, bool special, std::vector<int32_t>* ids) const override {
     num_read_ += text.size();
     ids->assign(text.begin(), text.end());
@@ -89,6 +93,22 @@ TEST(ScoreRequest, AQueryIsReadOnceForAllOfItsPairs) {
   ASSERT_EQ(request.value().embeddings.requests.size(), 3u);
   EXPECT_EQ(request.value().embeddings.requests[1].prompt_token_ids,
             (std::vector<int32_t>{1, 'q', 'q', 'q', 2, 'b', 2}));
+}
+
+// As rerankers of Qwen 3 in GGUF files have it.
+TEST(ScoreRequest, PairsMayBeOneText) {
+  JudgingEngine engine;
+  engine.take_template("<q>{query}<d>{document}</d>");
+  auto request = parse_rerank_request({{"query", "{document}"}, {"documents", {"a", "b"}}}, {});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  ASSERT_FALSE(join_pairs(engine, &request.value()).ok()) << "the query alone is too long";
+  request = parse_rerank_request({{"query", "{d}"}, {"documents", {"a", "{query}"}}}, {});
+  ASSERT_TRUE(join_pairs(engine, &request.value()).ok());
+  const auto& pairs = request.value().embeddings.requests;
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].prompt, "<q>{d}<d>a</d>");
+  EXPECT_EQ(pairs[1].prompt, "<q>{d}<d>{query}</d>");
+  EXPECT_FALSE(pairs[0].add_special_tokens);
 }
 
 TEST(ScoreRequest, PairsMuchTooLongAreRefusedOrCutBeforeThereAreMany) {

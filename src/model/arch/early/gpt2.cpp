@@ -44,6 +44,32 @@ Status read_gpt2(const ConfigFields& fields, ModelConfig* config) {
   return {};
 }
 
+// Norms are of the residual with what a part adds, and there is none behind the last layer.
+LayerSpec gpt1_layer(const ModelConfig& config, const LayerConfig& layer) {
+  LayerSpec before = gpt2_layer(config, layer);
+  LayerSpec spec = post_norm_layer(before.mixer, before.feed_forward);
+  spec.mixer_post_norm = "ln_1";
+  spec.feed_forward_post_norm = "ln_2";
+  spec.norms_sums = true;
+  return spec;
+}
+
+// What files call gelu is its approximation by tanh.
+Status translate_gpt1(const ConfigFields& fields, Json* json) {
+  FT_RETURN_IF_ERROR(translate_gpt2(fields, json));
+  const Json* activation = fields.find("afn");
+  if (activation != nullptr) {
+    (*json)["hidden_act"] = *activation == "gelu" ? Json("gelu_new") : *activation;
+  }
+  return {};
+}
+
+Status read_gpt1(const ConfigFields& fields, ModelConfig* config) {
+  config->norms_sums = true;
+  config->last_norm = false;
+  return read_gpt2(fields, config);
+}
+
 // The table has two rows before that of position 0.
 constexpr int32_t kFirstPosition = 2;
 
@@ -123,6 +149,26 @@ constinit const Architecture kGpt2Architecture = {
     .translate = translate_gpt2,
     .take_mlx = take_mlx_gpt2,
     .read = read_gpt2,
+};
+
+// Radford et al. 2018: the same with norms behind both parts.
+constinit const Architecture kGpt1Architecture = {
+    .name = "OpenAIGPTLMHeadModel",
+    .description = "GPT-1",
+    .defaults = R"({"vocab_size": 40478, "n_embd": 768, "n_layer": 12, "n_head": 12,
+                    "n_positions": 512, "afn": "gelu", "layer_norm_epsilon": 1e-5,
+                    "tie_word_embeddings": true})",
+    .decoder = {.places = {{{"transformer.", "lm_head.weight"}, {"", "lm_head.weight"}}},
+                .embedding = "tokens_embed",
+                .layers = "h.",
+                .last_norm = "ln_f",
+                .positions = "positions_embed",
+                .transposed = true,
+                .layer = gpt1_layer,
+                .norms = {.kind = NormKind::kLayer, .bias = true}},
+    .translate = translate_gpt1,
+    .take_mlx = take_mlx_gpt2,
+    .read = read_gpt1,
 };
 
 // Zhang et al. 2022: GPT-2's blocks with ReLU, and positions that begin in the third row of their

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "model/layer/layer_spec.h"
 
@@ -35,15 +36,22 @@ Status limit_length(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// An MLP is half as wide as the file says, for gates and ups.
+// An MLP is half as wide as the file says, for gates and ups. The first files have names of
+// GPT-2's.
 Status translate_qwen(const ConfigFields& fields, Json* json) {
-  constexpr RenamedField kNames[] = {{"rotary_emb_base", "rope_theta"},
-                                     {"rotary_pct", "partial_rotary_factor"},
-                                     {"kv_channels", "head_dim"}};
+  constexpr RenamedField kNames[] = {
+      {"n_embd", "hidden_size"},         {"n_layer", "num_hidden_layers"},
+      {"n_head", "num_attention_heads"}, {"ffn_hidden_size", "intermediate_size"},
+      {"rotary_emb_base", "rope_theta"}, {"rotary_pct", "partial_rotary_factor"},
+      {"kv_channels", "head_dim"}};
   take_renamed(fields, kNames, json);
+  const Json named = *json;
   int32_t both = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("intermediate_size", &both));
-  if (both % 2 != 0) return fields.wrong("intermediate_size", "an even number");
+  FT_RETURN_IF_ERROR(ConfigFields(named, fields.where()).need_count("intermediate_size", &both));
+  if (both % 2 != 0) {
+    return invalid_argument(fields.where() + ": the width of MLPs, " + std::to_string(both) +
+                            ", must be even; correct the file");
+  }
   (*json)["intermediate_size"] = both / 2;
   bool plain = true;
   FT_RETURN_IF_ERROR(fields.read_flag("no_bias", &plain));

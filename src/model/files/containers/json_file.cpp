@@ -48,17 +48,29 @@ Status refuse_folder(const fs::path& folder) {
   return not_found(text + (models.size() > kMaxNamed ? ", ..." : ""));
 }
 
+Result<std::string> text_of_json(const std::string& path) {
+  Result<std::string> text = read_text_file(path);
+  if (text.ok() || text.status().code() == StatusCode::kInvalidArgument) return text;
+  return not_found("cannot read " + path + "; check the path and the permissions");
+}
+
 }  // namespace
 
 Result<nlohmann::json> read_json_file(const std::string& path) {
-  const Result<std::string> text = read_text_file(path);
-  if (!text.ok()) {
-    if (text.status().code() == StatusCode::kInvalidArgument) return text.status();
-    return not_found("cannot read " + path + "; check the path and the permissions");
-  }
-  Result<nlohmann::json> json = parse_python_json_object(text.value(), path);
+  FT_ASSIGN_OR_RETURN(const std::string text, text_of_json(path));
+  Result<nlohmann::json> json = parse_python_json_object(text, path);
   if (json.ok()) return json;
   return invalid_argument(json.status().message() + "; fetch or write the file again");
+}
+
+// As the member of an object, whose parser knows the bounds of what people may bring.
+Result<nlohmann::json> read_json_list(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(const std::string text, text_of_json(path));
+  const auto json = parse_python_json_object("{\"list\": " + text + "}", path);
+  if (json.ok() && json.value().size() == 1 && json.value().at("list").is_array()) {
+    return json.value().at("list");
+  }
+  return invalid_argument(path + ": must be a JSON list; fetch or write the file again");
 }
 
 Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::string& name) {

@@ -12,7 +12,10 @@ namespace foretoken {
 // opened.
 Result<nlohmann::json> read_json_file(const std::string& path);
 
-// The same for a file of a model (gguf/model_texts.h).
+// The same for a file that holds one list.
+Result<nlohmann::json> read_json_list(const std::string& path);
+
+// As read_json_file, for a file of a model (gguf/model_texts.h).
 Result<nlohmann::json> read_model_json(const ModelFiles& model, const std::string& name);
 
 }  // namespace foretoken

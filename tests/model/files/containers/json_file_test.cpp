@@ -14,6 +14,18 @@ TEST(JsonFile, ReadsAnObject) {
   EXPECT_EQ(json.value()["c"]["b"], 2);
 }
 
+TEST(JsonFile, ReadsAList) {
+  const test::ScratchFolder folder;
+  const auto list = read_json_list(folder.write("x.json", R"([{"a": 1}, NaN, 3])"));
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list.value().size(), 3u);
+  for (const char* text : {"{}", "[", "[1], \"b\": [2]", ""}) {
+    const auto other = read_json_list(folder.write("x.json", text));
+    EXPECT_EQ(other.status().code(), StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_EQ(read_json_list("/nonexistent/modules.json").status().code(), StatusCode::kNotFound);
+}
+
 TEST(JsonFile, MissingFileIsNotFound) {
   const auto json = read_json_file("/nonexistent/config.json");
   ASSERT_FALSE(json.ok());
