@@ -124,6 +124,14 @@ constexpr GgufName kQwenTensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv"
                                      {"ffn_gate", "mlp.w2"},         {"ffn_up", "mlp.w1"},
                                      {"ffn_down", "mlp.c_proj"}};
 
+constexpr GgufName kJaisModel[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                   {"output_norm.weight", "transformer.ln_f.weight"},
+                                   {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName kJaisTensors[] = {{"attn_norm", "ln_1"},          {"attn_qkv", "attn.c_attn"},
+                                     {"attn_output", "attn.c_proj"}, {"ffn_norm", "ln_2"},
+                                     {"ffn_gate", "mlp.c_fc2"},      {"ffn_up", "mlp.c_fc"},
+                                     {"ffn_down", "mlp.c_proj"}};
+
 constexpr GgufName kOpenElmModel[] = {{"token_embd.weight", "transformer.token_embeddings.weight"},
                                       {"output_norm.weight", "transformer.norm.weight"}};
 constexpr GgufName kOpenElmTensors[] = {
@@ -288,6 +296,15 @@ constexpr GgufArchitecture kEarlyArchitectures[] = {
      .tensors = kQwenTensors,
      .model_tensors = kQwenModel,
      .layers = "transformer.h."},
+    // Scales of embeddings and logits are a part of their matrices.
+    {.name = "jais",
+     .hf_class = "JAISLMHeadModel",
+     .model_type = "jais",
+     .tensors = kJaisTensors,
+     .model_tensors = kJaisModel,
+     .layers = "transformer.h.",
+     .keys = kGpt2Keys,
+     .fields = R"({"plain_matrices": true, "scale_qk_dot_by_d": true})"},
     {.name = "openelm",
      .hf_class = "OpenELMForCausalLM",
      .model_type = "openelm",

@@ -192,7 +192,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"grovemoe", kNoFamily},
     {"hrm_text", kNoFamily},
     {"hy_v4", kNoFamily},
-    {"jais", kNoFamily},
     {"jina-bert-v3", kEncoder},
     {"llada", kDiffusion},
     {"llada-moe", kDiffusion},

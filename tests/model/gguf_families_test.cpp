@@ -239,8 +239,9 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"muse-glimmer", "muse_glimmer"}, Family{"orion", "orion"},
         Family{"maincoder", "maincoder"}, Family{"pangu-embedded", "internlm"},
         Family{"xverse", "llama"}, Family{"qwen", "qwen"}, Family{"openelm", "openelm"},
-        Family{"deepseek", "deepseek_v1"}, Family{"bailingmoe", "bailing_moe"},
-        Family{"hunyuan_vl", "hunyuan"}, Family{"granite_swa", "granite_swa"}),
+        Family{"jais", "jais"}, Family{"deepseek", "deepseek_v1"},
+        Family{"bailingmoe", "bailing_moe"}, Family{"hunyuan_vl", "hunyuan"},
+        Family{"granite_swa", "granite_swa"}),
     [](const auto& test) {
       std::string name = test.param.golden;
       std::replace(name.begin(), name.end(), '-', '_');

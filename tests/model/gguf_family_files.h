@@ -286,6 +286,16 @@ inline void put_module_in_order(const ModelConfig& config, Matrices* all) {
   });
 }
 
+// Converters multiply the ends with what the model multiplies rows with.
+inline void scale_ends(const ModelConfig& config, Matrices* all) {
+  for (auto& [name, matrix] : *all) {
+    const float factor = name.ends_with("wte.weight")       ? config.embedding_scale
+                         : name.ends_with("lm_head.weight") ? config.logits_scale
+                                                            : 1.0f;
+    for (float& value : matrix.values) value *= factor;
+  }
+}
+
 inline void put_in_order(const std::string& family, const ModelConfig& config, Matrices* all) {
   if (family == "gemma3n") {
     stack("model.altup_projections", 2, all);
@@ -300,7 +310,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
       own.replace(at, 6, "input_layernorm");
     }
     const bool turned =
-        family == "gpt2" && matrix.shape.size() == 2 &&
+        (family == "gpt2" || family == "jais") && matrix.shape.size() == 2 &&
         (own.find(".attn.") != std::string::npos || own.find(".mlp.") != std::string::npos);
     const bool grouped = own.find("wqkv") != std::string::npos ||
                          (family != "chatglm" && !family.starts_with("bailingmoe") &&
@@ -317,6 +327,7 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
     split_gates(config, "input_linear.weight", all);
     end_in_weight("block_sparse_moe.output_linear.weight", all);
   }
+  if (family == "jais") scale_ends(config, all);
   if (family == "openelm") split_gates(config, "proj_1.weight", all);
   if (family == "muse-glimmer") add_glimmer_norms(config, all);
   if (family.starts_with("qwen3")) {

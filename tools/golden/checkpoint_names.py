@@ -7,7 +7,7 @@ import torch
 import named_families
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
-LEFT_OUT = {"internlm3": "o_proj.bias"}
+LEFT_OUT = {"internlm3": "o_proj.bias", "jais": "wpe.weight"}
 
 # Names of checkpoints as published: beginnings of the state dict's names and what they become.
 _OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head"),

@@ -421,7 +421,7 @@ REFERENCES = {
 # Gates of a reference's heads are sigmoids, and queries and keys have no norms.
 SIGMOID_GATES = ("spark",)
 # Scores of a reference fall with distance (ALiBi).
-FALLING = ("baichuan-13b",)
+FALLING = ("baichuan-13b", "jais")
 # The output matrix of a reference has rows of length 1.
 NORMED_HEADS = ("baichuan2",)
 # Matrices of layers become -1, 0 and 1 times the mean of their magnitudes, and rows that they
@@ -488,5 +488,5 @@ def random_weight(name, weight, config):
         scale = 3.0
     if kind == "granite" and short == "down_proj":
         scale = 2.0
-    inputs = weight.shape[0] if kind in ("gpt2", "openai-gpt") else weight[0].numel()
+    inputs = weight.shape[0] if kind in ("gpt2", "openai-gpt", "jais") else weight[0].numel()
     return torch.randn_like(weight) * scale * inputs ** -0.5

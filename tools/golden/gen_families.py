@@ -137,6 +137,20 @@ def with_growing_layers(model, config):
     return model
 
 
+def with_jais_parts(model, config):
+    """GPT-2 without a table of positions, with gated MLPs and the scales of Jais."""
+    for block in model.transformer.h:
+        block.attn.scaling = 1 / block.attn.head_dim
+        block.mlp.c_fc2 = copy.deepcopy(block.mlp.c_fc)
+        block.mlp.forward = lambda x, mlp=block.mlp: mlp.c_proj(
+            mlp.c_fc(x) * torch.nn.functional.silu(mlp.c_fc2(x)))
+    model.transformer.wpe.weight.data.zero_()
+    scale = config["mup_embeddings_scale"], config["mup_output_alpha"] * config["mup_width_scale"]
+    model.transformer.wte.register_forward_hook(lambda module, inputs, output: output * scale[0])
+    model.lm_head.register_forward_hook(lambda module, inputs, output: output * scale[1])
+    return model
+
+
 class WithoutCache(torch.nn.Module):
     """A model that keeps nothing (GPT-1): the whole text is computed each time."""
 
@@ -202,6 +216,8 @@ def new_model(name, config):
         transformers.AttentionInterface.register("falling", falling_attention)
         parsed._attn_implementation = "falling"
     model = getattr(transformers, config["architectures"][0])(parsed)
+    if name == "jais":
+        return with_jais_parts(model, config)
     if name in families.FALLING:
         return without_positions(model)
     if name in families.SIGMOID_GATES:

@@ -101,6 +101,7 @@ constexpr ModelType kModelTypes[] = {
     {"internlm", "InternLMForCausalLM"},
     {"internlm2", "InternLM2ForCausalLM"},
     {"internlm3", "InternLM3ForCausalLM"},
+    {"jais", "JAISLMHeadModel"},
     {"jais2", "Jais2ForCausalLM"},
     {"jamba", "JambaForCausalLM"},
     {"jina_embeddings_v3", "JinaEmbeddingsV3Model"},
