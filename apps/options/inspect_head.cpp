@@ -1,5 +1,6 @@
 #include "apps/options/inspect_head.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "apps/terminal/report.h"
@@ -74,7 +75,9 @@ ordered_json head_sizes(const DrafterEntry& entry, const DraftHeadConfig& head,
                         {"target_hidden_size", target.hidden_size}};
   if (head.draft_vocab_size > 0) sizes["draft_vocab_size"] = head.draft_vocab_size;
   if (head.tap_layers != std::vector<int32_t>{TapSink::kFinalNorm} && names_layers(file)) {
-    sizes["target_layers"] = head.tap_layers;
+    std::vector<int32_t> layers = head.tap_layers;
+    std::replace(layers.begin(), layers.end(), TapSink::kLastLayer, target.num_layers);
+    sizes["target_layers"] = layers;
   }
   if (head.traits().drafts_blocks()) sizes["block_size"] = head.block_size;
   if (entry.traits.drafts_at_once) sizes["mask_token_id"] = head.mask_id;

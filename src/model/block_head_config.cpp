@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/model.h"
+
 namespace foretoken {
 namespace {
 
@@ -75,13 +77,18 @@ Status read_block_taps(const ConfigFields& fields, const ModelConfig& target,
   if (!ids->is_array() || ids->empty() || ids->size() > kMaxTaps) {
     return fields.wrong(name, "a list of 1 to 16 layer numbers");
   }
+  const int32_t last = target.num_layers - shift;
   for (const Json& id : *ids) {
-    const bool valid = id.is_number_integer() && id >= -shift && id < target.num_layers - shift;
+    if (id == last && !target.hyper.exist()) {
+      taps->push_back(TapSink::kLastLayer);
+      continue;
+    }
+    const bool valid = id.is_number_integer() && id >= -shift && id < last;
     if (!valid) {
       return invalid_argument(fields.where() + ": '" + name + "' has " + id.dump().substr(0, 80) +
                               ", but of the target's " + std::to_string(target.num_layers) +
-                              " layers a head can read those before the last; use a head that was "
-                              "trained for this target");
+                              " layers there is no such one to read; use a head that was trained "
+                              "for this target");
     }
     taps->push_back(id.get<int32_t>() + shift);
   }

@@ -264,7 +264,7 @@ void Decoder::forward(Queue& queue, const StepTensors& tensors, const BatchState
   } else {
     run_stage({&pass, 1});
   }
-  if (!taps_.has_final_norm()) return;
+  if (!taps_.wants(TapSink::kFinalNorm)) return;
   hidden_states(queue, tensors, rows.max_rows);
   for (int lane = 0; lane < (rows.in_lanes ? 2 : 1); ++lane) {
     const Pass own = rows.in_lanes ? lane_pass(pass, lane) : pass;
@@ -361,6 +361,9 @@ void Decoder::leave_layers(const Pass& pass) {
     const HyperStreams& streams = carried_of(pass).hyper;
     if (!streams.empty()) tap(pass, TapSink::kStreams, streams.rows());
     if (pass.layers.leave_layers(pass.rows, delta)) delta = nullptr;
+    if (!taps_.wants(TapSink::kLastLayer)) return;
+    if (delta != nullptr) pass.layers.add_and_norm(pass.rows, std::exchange(delta, nullptr), {});
+    tap(pass, TapSink::kLastLayer, pass.layers.residual());
   } else if (delta != nullptr) {
     pass.layers.add_and_norm(pass.rows, std::exchange(delta, nullptr), {});
   }

@@ -160,11 +160,9 @@ Status read_taps(const ConfigFields& fields, const ModelConfig& target, std::vec
                             ", but must be a list of layer numbers; correct the file");
   }
   for (const Json& id : wanted) {
-    if (ids != nullptr && id == n) {
-      return unsupported(fields.where() + ": by '" + kName +
-                         "' the head reads what leaves the target's last layer before its norm, " +
-                         std::to_string(n) +
-                         ", which is not kept; use a head that reads what enters layers");
+    if (ids != nullptr && id == n && !target.hyper.exist()) {
+      out->push_back(TapSink::kLastLayer);
+      continue;
     }
     if (!id.is_number_integer() || id < 0 || id >= n) {
       return invalid_argument(

@@ -20,10 +20,12 @@ namespace foretoken {
 // Where a model keeps hidden states of its rows for a drafter: of each live token row, at its KV
 // slot, the tapped states side by side.
 struct TapSink {
-  // The residual stream that enters layer i, with kFinalNorm what leaves the final norm, and with
-  // kStreams all streams that leave the last layer (HyperConfig), side by side.
+  // The residual stream that enters layer i, with kFinalNorm what leaves the final norm, with
+  // kStreams all streams that leave the last layer (HyperConfig), side by side, and with kLastLayer
+  // the one that leaves it where there is one.
   static constexpr int32_t kFinalNorm = -1;
   static constexpr int32_t kStreams = -2;
+  static constexpr int32_t kLastLayer = -3;
   std::vector<int32_t> layers;
   // [num_blocks * block_size, columns of all states] of the model's type; the states of a sink are
   // of one width.

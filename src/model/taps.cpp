@@ -11,22 +11,21 @@ namespace foretoken {
 void Taps::add(const TapSink& sink) {
   FT_CHECK(sink.pages != nullptr && !sink.layers.empty());
   for (const int32_t layer : sink.layers) {
-    FT_CHECK(layer >= TapSink::kStreams && layer < config_.num_layers);
+    FT_CHECK(layer >= TapSink::kLastLayer && layer < config_.num_layers);
     FT_CHECK(TapSink::width_of(config_, layer) == TapSink::width_of(config_, sink.layers.front()));
   }
   sinks_.push_back(sink);
   std::set<int32_t> layers(layers_.begin(), layers_.end());
   layers.insert(sink.layers.begin(), sink.layers.end());
-  for (const int32_t behind : {TapSink::kFinalNorm, TapSink::kStreams}) layers.erase(behind);
+  std::erase_if(layers, [](int32_t layer) { return layer < 0; });
   layers_.assign(layers.begin(), layers.end());
 }
 
 bool Taps::has(int32_t layer) const { return std::ranges::count(layers_, layer) > 0; }
 
-bool Taps::has_final_norm() const {
-  return std::ranges::any_of(sinks_, [](const TapSink& sink) {
-    return std::ranges::count(sink.layers, TapSink::kFinalNorm) > 0;
-  });
+bool Taps::wants(int32_t behind) const {
+  return std::ranges::any_of(
+      sinks_, [&](const TapSink& sink) { return std::ranges::count(sink.layers, behind) > 0; });
 }
 
 void Taps::keep(Queue& queue, const StepTensors& tensors, int32_t max_rows, int32_t layer,

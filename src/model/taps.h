@@ -20,7 +20,8 @@ class Taps {
   // Of all of them, ascending, each once; without what lies behind the layers.
   const std::vector<int32_t>& layers() const { return layers_; }
   bool has(int32_t layer) const;
-  bool has_final_norm() const;
+  // The same of what lies behind the layers.
+  bool wants(int32_t behind) const;
 
   // Enqueues what keeps `states` [max_rows, TapSink::width_of], of the live rows of `tensors`:
   // floats, or with TapSink::kFinalNorm rows of the model's type. Nothing where nobody wants them.

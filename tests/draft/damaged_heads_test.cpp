@@ -47,6 +47,7 @@ const PublishedHead kPublishedHeads[] = {
     {"heads/mtp-2", "mtp"},
     {"block_heads/dflash", "dflash"},
     {"block_heads/dflash-windows", "dflash"},
+    {"block_heads/dflash-last", "dflash"},
     {"block_heads/dspark", "dspark"},
     {"block_heads/dspark-speculators", "dspark"},
     {"block_heads/domino", "domino"},

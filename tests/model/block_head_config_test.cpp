@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "model/model.h"
+
 namespace foretoken {
 namespace {
 
@@ -41,6 +43,12 @@ TEST(BlockHeadConfig, FieldsOfTheObject) {
   EXPECT_EQ(head.embedding_scale, 1);
   EXPECT_EQ(head.draft_vocab_size, 1000);
   EXPECT_EQ(head.is_causal, (std::vector<bool>{false, false}));
+}
+
+TEST(BlockHeadConfig, TheLastLayersOutputIsReadBeforeTheNorm) {
+  Json json = dflash_json();
+  json["dflash_config"]["target_layer_ids"] = {1, 35};
+  EXPECT_EQ(read(json).value().tap_layers, (std::vector<int32_t>{2, TapSink::kLastLayer}));
 }
 
 TEST(BlockHeadConfig, FieldsAtTheTop) {
@@ -114,8 +122,7 @@ TEST(BlockHeadConfig, WrongFieldsAreNamed) {
     EXPECT_NE(refusal(change).find(part), std::string::npos) << part << ": " << refusal(change);
   };
   expect("'target_layer_ids'", [](Json& j) { j["dflash_config"].erase("target_layer_ids"); });
-  // The last layer's output is not kept before the final norm.
-  expect("35", [](Json& j) { j["dflash_config"]["target_layer_ids"] = {1, 35}; });
+  expect("36", [](Json& j) { j["dflash_config"]["target_layer_ids"] = {1, 36}; });
   expect("'target_layer_ids'", [](Json& j) { j["dflash_config"]["target_layer_ids"] = Json{}; });
   expect("'mask_token_id'", [](Json& j) { j["dflash_config"].erase("mask_token_id"); });
   expect("'mask_token_id'", [](Json& j) { j["dflash_config"]["mask_token_id"] = 1000; });

@@ -375,8 +375,16 @@ TEST_F(DraftHeadConfigTest, TheFinalStateInsteadOfTaps) {
   ASSERT_TRUE(head.ok()) << head.status().message();
   EXPECT_TRUE(head.value().reads_final_state());
   EXPECT_FALSE(read(HeadKind::kEagle3, eagle3_json()).value().reads_final_state());
+}
+
+TEST_F(DraftHeadConfigTest, WhatLeavesTheLastLayerIsRead) {
+  Json json = eagle3_json();
   json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", {2, target_.num_layers}}};
-  expect_error(HeadKind::kEagle3, json, {"leaves the target's last layer", "not kept"});
+  const auto head = read(HeadKind::kEagle3, json);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  EXPECT_EQ(head.value().tap_layers, (std::vector<int32_t>{2, TapSink::kLastLayer}));
+  json["eagle_config"] = {{"eagle_aux_hidden_state_layer_ids", {2, target_.num_layers + 1}}};
+  expect_error(HeadKind::kEagle3, json, {std::to_string(target_.num_layers + 1)});
 }
 
 }  // namespace

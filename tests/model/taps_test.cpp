@@ -27,7 +27,11 @@ TEST(Taps, ListEachLayerOnce) {
   EXPECT_EQ(taps.layers(), (std::vector<int32_t>{1, 2, 3}));
   EXPECT_TRUE(taps.has(2));
   EXPECT_FALSE(taps.has(0));
-  EXPECT_TRUE(taps.has_final_norm());
+  EXPECT_TRUE(taps.wants(TapSink::kFinalNorm));
+  EXPECT_FALSE(taps.wants(TapSink::kLastLayer));
+  taps.add({{0, TapSink::kLastLayer}, pages});
+  EXPECT_TRUE(taps.wants(TapSink::kLastLayer));
+  EXPECT_EQ(taps.layers(), (std::vector<int32_t>{0, 1, 2, 3}));
   taps.pass_on({0});
   EXPECT_TRUE(taps.has(0));
 }
@@ -67,7 +71,7 @@ TEST(Taps, AllStreamsOfARowLieSideBySide) {
   tensors.counts = &counts;
   taps.add({{TapSink::kStreams}, pages});
   EXPECT_TRUE(taps.layers().empty());
-  EXPECT_FALSE(taps.has_final_norm());
+  EXPECT_FALSE(taps.wants(TapSink::kFinalNorm));
   test::ArgsQueue<MoveRowsArgs> queue;
   taps.keep(queue, tensors, 5, 0, states);
   EXPECT_EQ(queue.num_ops, 0);

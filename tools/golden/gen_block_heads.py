@@ -57,6 +57,10 @@ CONFIGS = {
 }
 
 
+# What leaves the target's last layer, before its norm.
+CONFIGS["dflash-last"] = {**COMMON, "dflash_config": {"mask_token_id": MASK, "target_layer_ids": [0, 2]}}
+
+
 def flat(config):
     """The fields of a config.json side by side."""
     return {**config, **config.get("transformer_layer_config", {}), **config.get("dflash_config", {})}
@@ -76,9 +80,11 @@ def anchor_drafts(config):
 
 def run_target(ids):
     model = transformers.AutoModelForCausalLM.from_pretrained(TARGET, dtype=torch.float32).eval()
+    left = []  # transformers norms what leaves the last layer
+    model.model.norm.register_forward_pre_hook(lambda _, rows: left.append(rows[0].clone()))
     with torch.no_grad():
         out = model(torch.tensor([ids]), output_hidden_states=True)
-    return {"states": out.hidden_states, "embedding": model.get_input_embeddings().weight.detach(),
+    return {"states": (*out.hidden_states[:-1], left[0]), "embedding": model.get_input_embeddings().weight.detach(),
             "head": model.lm_head.weight.detach()}
 
 

@@ -342,11 +342,42 @@ class Peagle:
         return (best + self.model.d2t[best]).tolist()
 
 
+class NormedPeagle:
+    """P-EAGLE with a norm of each tap: vLLM's own classes need its kernels; speculators' layer and what is before it are the same."""
+
+    def __init__(self, sources, folder, target):
+        llama = transformers.models.llama.modeling_llama
+        scope = {name: getattr(llama, name) for name in ("LlamaDecoderLayer", "LlamaRMSNorm")}
+        scope |= {"Cache": object, "Unpack": UNPACK, "TransformersKwargs": dict, "PretrainedConfig": object, "LlamaConfig": object}
+        layers = classes_of(sources / "speculators/src/speculators/models/eagle3/model_definitions.py",
+                            {"Eagle3FirstLayerMixin", "LlamaDecoderEagle3FirstLayer"}, scope)
+        config, weights, self.target = config_of(folder), weights_of(folder), target
+        settings = transformers.LlamaConfig(**{key: value for key, value in config.items() if key != "architectures"})
+        settings._attn_implementation = "sdpa"
+        part = lambda prefix: {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+        self.layer = fill(layers.LlamaDecoderEagle3FirstLayer(settings, 0), part("layers.0."))
+        norm = lambda name: fill(llama.LlamaRMSNorm(settings.hidden_size, eps=settings.rms_norm_eps), part(name + "."))
+        self.tap_norms, self.norm = [norm(f"fc_norm.{i}") for i in range(len(TAPS))], norm("norm")
+        self.rope, self.weights, self.mask = llama.LlamaRotaryEmbedding(settings), weights, config["ptd_token_id"]
+
+    def drafts(self, ids, count):
+        taps = torch.cat([self.target[f"tap{tap}"] for tap in TAPS], -1)[:len(ids) - 1]
+        taps = torch.cat([taps, self.weights["mask_hidden"].flatten()[None].repeat(count - 1, 1)])
+        taps = torch.cat([norm(tap) for norm, tap in zip(self.tap_norms, taps.chunk(len(TAPS), -1))], -1)
+        tokens = torch.tensor(list(ids[1:]) + [self.mask] * (count - 1))
+        x = torch.cat([self.target["embedding"][tokens], taps @ self.weights["fc.weight"].T], -1)[None]
+        seen = torch.ones(len(tokens), len(tokens)).tril().bool()[None, None]
+        x = self.layer(x, attention_mask=seen, position_embeddings=self.rope(x, torch.arange(len(tokens))[None]))
+        best = (self.norm(x)[0, -count:] @ self.weights["lm_head.weight"].T).argmax(-1)
+        return (best + self.weights["d2t"][best]).tolist()
+
+
 HEADS = {"block_heads": {"dflash": Dflash, "dflash-windows": Dflash, "dspark": Dspark, "domino": Domino,
                          "domino-behind": Domino, "dspark-speculators": DsparkSpeculators},
          "chain_heads": {"medusa": Medusa, "medusa-shared": Medusa, "medusa-mapped": MappedMedusa, "mlp_speculator": MlpSpeculator,
                          "mlp_speculator-tied": MlpSpeculator},
-         "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle}}
+         "layered_heads": {"eagle-3-layers": Eagle, "p_eagle": Peagle, "p_eagle-speculators": Peagle,
+                          "p_eagle-vllm": NormedPeagle}}
 
 
 def same_confidences(model, golden, head):
