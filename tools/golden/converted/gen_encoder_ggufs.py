@@ -38,6 +38,9 @@ MODELS = {"bert": ("WordPiece", "bert-bge", {}),
           "jina_bert": ("WordPiece", "bert-bge", {"architectures": ["JinaBertModel"]}),
           "eurobert": ("BPE", "llama-bpe", {"classifier_pooling": None})}
 
+# What the converter puts around texts whatever the tokenizer does, by ids of the folders' config.json.
+MARKS = {"modern-bert": ([1], [2])}
+
 
 def special(id, content):
     return {"id": id, "content": content, "special": True, "single_word": False, "lstrip": False,
@@ -192,7 +195,8 @@ def generate(name, converter, text_model):
         converter.main()
     import tokenizers
     plain = tokenizers.Tokenizer.from_str(json.dumps(tokenizer))
-    return [{"text": text, "ids": plain.encode(text).ids} for text in TEXTS]
+    first, last = MARKS.get(pre, ([], []))
+    return [{"text": text, "ids": first + plain.encode(text).ids + last} for text in TEXTS]
 
 
 def main():
