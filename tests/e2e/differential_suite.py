@@ -5,8 +5,8 @@
 
 Every answer is compared with that of a server without drafts that was asked one by one: texts, calls, ids,
 log-probabilities, counts and reasons. Two servers with the bundled drafters and lists of them are asked six requests
-at a time; further ones have steps of few tokens, few KV blocks, two stages and two engines. Standard library only;
-exits with 1 when an answer differs, and shows where.
+at a time; further ones have steps of few tokens, few KV blocks, two stages and two engines, and run-batch has those of
+the requests that it takes. Standard library only; exits with 1 when an answer differs, and shows where.
 """
 
 import argparse
@@ -14,7 +14,9 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 import urllib.parse
 
 from random_requests import Requests
@@ -23,7 +25,7 @@ from server_process import Server
 MODELS = pathlib.Path(__file__).resolve().parent.parent.parent / "models"
 HEADS = MODELS.parent / "tests" / "golden" / "heads"
 BASE = str(MODELS / "foretoken-7m")
-FLAGS = ("--max-model-len", "512", "--no-access-log", "--cpu-threads", "1")
+FLAGS = ("--max-model-len", "512", "--served-model-name", "foretoken-7m", "--no-access-log", "--cpu-threads", "1")
 OFF = {"enabled": False}
 
 
@@ -177,6 +179,22 @@ class Differences:
             self.tell(f"{label}, streamed", request, streamed_differs(request[0], json.loads(text), told))
 
 
+    def batch(self, program, drafters):
+        asked = {str(i): request for i, request in enumerate(self.requests)
+                 if request[0] in ("/v1/completions", "/v1/chat/completions")}
+        lines = [{"custom_id": i, "method": "POST", "url": path, "body": body} for i, (path, body) in asked.items()]
+        with tempfile.TemporaryDirectory() as folder:
+            given, found = pathlib.Path(folder) / "in.jsonl", pathlib.Path(folder) / "out.jsonl"
+            given.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+            subprocess.run([program, "run-batch", "-i", str(given), "-o", str(found), "--model", BASE, *FLAGS[:4],
+                            "--speculative-config", json.dumps(drafters), "--log-level", "error"], check=True)
+            for line in found.read_text(encoding="utf-8").splitlines():
+                told = json.loads(line)
+                i = told["custom_id"]
+                answer = told["response"]["status_code"], json.dumps(told["response"]["body"])
+                self.tell("run-batch", asked[i], difference(answer_of(*self.wanted[int(i)]), answer_of(*answer)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -199,6 +217,8 @@ def main():
                 if not flags:
                     differences.streams(server.url, {"method": method}, label)
                 print(f"{label}: {differences.count} differences so far", flush=True)
+    differences.batch(arguments.program, FIRST)
+    print(f"run-batch: {differences.count} differences so far", flush=True)
     return 1 if differences.count else 0
 
 
