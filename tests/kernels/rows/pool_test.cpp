@@ -102,9 +102,10 @@ TEST_F(PoolTest, EveryKindMatchesDoublePrecisionInEveryChunking) {
   constexpr int kHidden = 83;
   int kinds = 0;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const auto pooling :
-         {DevicePooling::kFirst, DevicePooling::kLast, DevicePooling::kMean, DevicePooling::kMax,
-          DevicePooling::kMeanSqrtLen, DevicePooling::kWeightedMean}) {
+    // What is new of the last two is done by element, whatever the type.
+    const bool is_wide = dtype == DType::kF32;
+    for (const auto pooling : {DevicePooling::kFirst, DevicePooling::kLast, DevicePooling::kMean,
+                               is_wide ? DevicePooling::kMax : DevicePooling::kWeightedMean}) {
       if (kinds++ % test_thinning() != 0) continue;
       const auto whole = run(lens, {300, 300, 300, 300}, pooling, kHidden, dtype);
       for (int s = 0; s < kSlots; ++s) {
@@ -130,6 +131,12 @@ TEST_F(PoolTest, WideStatesAreDoneInPieces) {
     ASSERT_NEAR(pooled[1][static_cast<size_t>(column)],
                 reference(1, 9, DevicePooling::kMean, 1300, column, DType::kBF16), 1e-5);
   }
+}
+
+TEST_F(PoolTest, SumsOverTheRootOfTheLength) {
+  constexpr auto kKind = DevicePooling::kMeanSqrtLen;
+  const auto pooled = run({3, 9, 2, 1}, {2, 4, 2, 1}, kKind, 8, DType::kF32);
+  ASSERT_NEAR(pooled[1][5], reference(1, 9, kKind, 8, 5, DType::kF32), 1e-5);
 }
 
 TEST_F(PoolTest, OtherSlotsAreLeftAlone) {

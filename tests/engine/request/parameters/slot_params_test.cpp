@@ -96,6 +96,9 @@ TEST(SlotParams, PoolingHasItsDeviceName) {
   EXPECT_EQ(pooling_of(Pooling::kCls), DevicePooling::kFirst);
   EXPECT_EQ(pooling_of(Pooling::kLast), DevicePooling::kLast);
   EXPECT_EQ(pooling_of(Pooling::kMean), DevicePooling::kMean);
+  EXPECT_EQ(pooling_of(Pooling::kMax), DevicePooling::kMax);
+  EXPECT_EQ(pooling_of(Pooling::kMeanSqrtLen), DevicePooling::kMeanSqrtLen);
+  EXPECT_EQ(pooling_of(Pooling::kWeightedMean), DevicePooling::kWeightedMean);
   EXPECT_EQ(pooling_of(Pooling::kAuto), DevicePooling::kLast) << "limits say nothing else";
 }
 
