@@ -367,7 +367,7 @@ TEST(GrammarRules, SyntheticVerificationIsRefused) {
 }
 
 TEST_F(GrammarEngine, AbortedAnywhereFreesEverything) {
-  const Request victim = request(form(4), 200);
+  const Request victim = request(form(6), 200);
   const Request neighbour = request(form(1));
   const auto expected = run_one(neighbour).token_ids;
   for (const size_t after : {1, 5, 17}) {
