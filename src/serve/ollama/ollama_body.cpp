@@ -155,6 +155,12 @@ Result<OllamaBody> read_ollama_embed(const json& body, int max_model_len) {
     read.openai["input"] = *prompt;
     read.openai.erase("prompt");
   }
+  // Longer texts are cut at their end unless the body says no.
+  bool truncates = true;
+  JsonFields fields(body, "");
+  fields.read("truncate", &truncates);
+  FT_RETURN_IF_ERROR(fields.status());
+  if (truncates) read.openai["truncate_prompt_tokens"] = -1;
   read.is_empty = !asks(read.openai, "input");
   return read;
 }

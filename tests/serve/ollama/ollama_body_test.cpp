@@ -106,7 +106,9 @@ TEST(OllamaBody, TextsToEmbed) {
       read_ollama_embed(
           json::parse(R"({"input": ["a", "b"], "truncate": true, "options": {"num_ctx": 9}})"), 100)
           .value();
-  EXPECT_EQ(read.openai, json::parse(R"({"input": ["a", "b"]})"));
+  EXPECT_EQ(read.openai, json::parse(R"({"input": ["a", "b"], "truncate_prompt_tokens": -1})"));
+  const json whole = json::parse(R"({"input": "a", "truncate": false})");
+  EXPECT_FALSE(read_ollama_embed(whole, 100).value().openai.contains("truncate_prompt_tokens"));
   EXPECT_EQ(read_ollama_embed(json::parse(R"({"prompt": "a"})"), 100).value().openai["input"], "a");
   EXPECT_TRUE(read_ollama_embed(json::parse(R"({"input": []})"), 100).value().is_empty);
 }
