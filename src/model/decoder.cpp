@@ -357,16 +357,13 @@ void Decoder::run_stage(std::span<const Pass> passes) {
 // What the last norm reads, or the next stage, becomes the residual.
 void Decoder::leave_layers(const Pass& pass) {
   const float*& delta = delta_of(pass);
-  if (stages_.is_last()) {
-    const HyperStreams& streams = carried_of(pass).hyper;
-    if (!streams.empty()) tap(pass, TapSink::kStreams, streams.rows());
-    if (pass.layers.leave_layers(pass.rows, delta)) delta = nullptr;
-    if (!taps_.wants(TapSink::kLastLayer)) return;
-    if (delta != nullptr) pass.layers.add_and_norm(pass.rows, std::exchange(delta, nullptr), {});
-    tap(pass, TapSink::kLastLayer, pass.layers.residual());
-  } else if (delta != nullptr) {
-    pass.layers.add_and_norm(pass.rows, std::exchange(delta, nullptr), {});
-  }
+  const bool is_end = stages_.is_last(), keeps = is_end && taps_.wants(TapSink::kLastLayer);
+  const HyperStreams& streams = carried_of(pass).hyper;
+  if (is_end && !streams.empty()) tap(pass, TapSink::kStreams, streams.rows());
+  if (is_end && pass.layers.leave_layers(pass.rows, delta)) delta = nullptr;
+  const float* last = is_end && !keeps ? nullptr : std::exchange(delta, nullptr);
+  if (last != nullptr) pass.layers.add_and_norm(pass.rows, last, {});
+  if (keeps) tap(pass, TapSink::kLastLayer, pass.layers.residual());
 }
 
 // Between stages travel, in the order of layers, the hidden states that the last one taps, then all
