@@ -126,11 +126,12 @@ const Architecture* named_architecture(const Json& config) {
 
 Json with_whole_class(const ModelFiles& model, Json config) {
   const auto names = config.find("architectures");
-  const bool is_named = !model.is_gguf() && names != config.end() && names->is_array() &&
-                        names->size() == 1 && (*names)[0].is_string();
+  const bool is_named =
+      names != config.end() && names->is_array() && names->size() == 1 && (*names)[0].is_string();
   const Architecture* whole = is_named ? class_around((*names)[0].get<std::string>()) : nullptr;
   if (whole == nullptr) return config;
   *names = Json::array({whole->name});
+  if (model.is_gguf()) return config;  // which says itself what it ties
   const std::optional<bool> has_matrix =
       model.weights_fact(WeightsFact::kHasOutputMatrix, [&] { return has_output_matrix(model); });
   if (has_matrix.value_or(true)) return config;

@@ -122,5 +122,16 @@ TEST(SettledFields, TheWeightsAreAskedOnce) {
   }
 }
 
+TEST(SettledFields, ClassesOfGgufFilesSayThemselvesWhatTheyTie) {
+  const nlohmann::json judge = {{"architectures", {"Qwen3ForSequenceClassification"}},
+                                {"tie_word_embeddings", true}};
+  const nlohmann::json whole = {{"architectures", {"Qwen3ForCausalLM"}},
+                                {"tie_word_embeddings", true}};
+  EXPECT_EQ(whole, with_whole_class(ModelFiles("reranker.gguf"), judge));
+  const nlohmann::json body = {{"architectures", {"Gemma3TextModel"}}};
+  EXPECT_EQ("Gemma3ForCausalLM",
+            with_whole_class(ModelFiles("embed.gguf"), body)["architectures"][0]);
+}
+
 }  // namespace
 }  // namespace foretoken
