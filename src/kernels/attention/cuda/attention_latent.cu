@@ -175,7 +175,7 @@ bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream) {
   if (kv.head_dim != kLatentDim || kv.value_dim != kLatentValues || kv.num_kv_heads != 1) {
     return false;
   }
-  if (args.slopes != nullptr || args.softcap != 0) return false;
+  if (args.slopes != nullptr || args.softcap != 0 || args.last_seen != nullptr) return false;
   const bool codes = kv.format == KvFormat::kFp8;
   if (kv.block_size % kLatentPage != 0) {
     return !codes && launch_latent<LatentKeys::kGathered>(args, stream);

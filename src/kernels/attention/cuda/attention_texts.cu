@@ -299,6 +299,7 @@ bool launch(const AttentionArgs& args, cudaStream_t stream) {
   const int bytes = Shared::bytes(args.kv.head_dim);
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) !=
       cudaSuccess) {
+    cudaGetLastError();  // float rows of 256 want more than some devices' blocks have
     return false;
   }
   const dim3 grid(ceil_div(args.max_rows, kRows), args.num_heads);

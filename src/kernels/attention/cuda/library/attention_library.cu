@@ -22,7 +22,8 @@ bool takes_op(const AttentionArgs& args) {
   const bool fits_latents = kv.dtype == DType::kBF16 && kv.format == KvFormat::kPlain &&
                             kv.head_dim == kLibraryDim && kv.value_dim == kLibraryValues &&
                             kv.num_kv_heads == 1 && kv.context_size == 1;
-  const bool sees_all = args.window == 0 && args.chunk == 0 && args.kv_begin == 0;
+  const bool sees_all =
+      args.window == 0 && args.chunk == 0 && args.kv_begin == 0 && args.last_seen == nullptr;
   const bool is_plain = args.softcap == 0 && args.sinks == nullptr && args.slopes == nullptr &&
                         args.states == nullptr && args.flex == nullptr;
   if (!fits_latents || !sees_all || !is_plain || args.workspace == nullptr) return false;

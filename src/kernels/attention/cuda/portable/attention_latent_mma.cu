@@ -360,6 +360,7 @@ bool launch_attention_latent_mma(const AttentionArgs& args, cudaStream_t stream)
   constexpr int kBytes = sizeof(LatentTile);
   if (cudaFuncSetAttribute(attention_latent_mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            kBytes) != cudaSuccess) {
+    cudaGetLastError();
     return false;
   }
   const AttentionSchedule schedule = latent_schedule(args);
