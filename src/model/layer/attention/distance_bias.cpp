@@ -24,9 +24,9 @@ Status load_distance_bias(PartLoader& loader, const GqaSpec& whole, const float*
   const int32_t buckets = loader.config().distance_buckets, heads = whole.num_heads;
   std::vector<float> all(static_cast<size_t>(heads) * kDistances);
   const std::string name = whole.distance_bias;
+  const int64_t shape[] = {buckets, heads};
+  FT_RETURN_IF_ERROR(loader.weights().expect(name, shape));
   if (loader.weights().has_optional(name)) {
-    const int64_t shape[] = {buckets, heads};
-    FT_RETURN_IF_ERROR(loader.weights().expect(name, shape));
     FT_ASSIGN_OR_RETURN(const std::vector<float> stored, loader.weights().numbers(name));
     for (size_t i = 0; i < all.size(); ++i) {
       const auto head = static_cast<int32_t>(i) / kDistances;
