@@ -102,8 +102,8 @@ Status read_jina_file(const GgufFile& file, Json& config) {
                                                                     : nullptr;
   const auto inner = config["intermediate_size"].get<int64_t>();
   const auto up = tensors.find("blk.0.ffn_up.weight");
-  const bool has_gates =
-      up != tensors.end() && up->second.shape.size() == 2 && up->second.shape[0] == 2 * inner;
+  const bool has_gates = up != tensors.end() && up->second.shape.size() == 2 &&
+                         up->second.shape[0] % 2 == 0 && up->second.shape[0] / 2 == inner;
   if (part == nullptr && has_gates) return {};
   return unsupported(file.path() + ": Jina's model with '" +
                      (part != nullptr ? part : "blk.0.ffn_up.weight without gates") +

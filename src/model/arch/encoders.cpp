@@ -64,7 +64,7 @@ Status translate_roberta(const ConfigFields& fields, nlohmann::json* json) {
   FT_RETURN_IF_ERROR(fields.need_count("max_position_embeddings", &rows));
   const Json* padding = fields.find("pad_token_id");
   const bool is_id = padding != nullptr && padding->is_number_integer();
-  const int64_t first = is_id ? padding->get<int64_t>() + 1 : 0;
+  const int64_t first = is_id && *padding < rows ? padding->get<int64_t>() + 1 : 0;
   if (first < 1 || first >= rows) {
     return fields.wrong("pad_token_id", "an id below max_position_embeddings - 1");
   }

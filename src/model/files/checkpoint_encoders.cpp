@@ -43,7 +43,13 @@ Status Checkpoint::add_kinds_of_texts(const TensorView& kinds, const TensorView*
   const std::string words = "model.embed_tokens.weight";
   const std::string positions = "model.embed_positions.weight";
   const bool has_positions = tensors_.contains(positions);
-  const TensorView& rows = *tensors_.at(has_positions ? positions : words);
+  const auto table = tensors_.find(has_positions ? positions : words);
+  if (table == tensors_.end()) {
+    return invalid_argument(kinds.file + ": the tensor '" + kinds.name +
+                            "' tells texts of pairs apart, but its model is no encoder of those; "
+                            "convert the model again");
+  }
+  const TensorView& rows = *table->second;
   FT_ASSIGN_OR_RETURN(const std::vector<float> values, rows_of_kinds(kinds, rows));
   const auto cols = static_cast<size_t>(kinds.shape[1]);
   std::vector<float> first(values.begin(), values.begin() + kinds.shape[1]);
@@ -53,7 +59,7 @@ Status Checkpoint::add_kinds_of_texts(const TensorView& kinds, const TensorView*
   }
   put_made(has_positions ? positions : words, std::move(first), Making::kShiftedRows);
   FT_ASSIGN_OR_RETURN(const nlohmann::json config, read_config_json(folder_));
-  if (!tells_kinds(config) || kinds.shape[0] != 2) return {};
+  if (!tells_kinds(config) || kinds.shape[0] != 2 || !tensors_.contains(words)) return {};
   std::vector<float> more(values.begin() + kinds.shape[1], values.end());
   for (size_t i = 0; i < cols; ++i) more[i] -= values[i];
   put_made(words, std::move(more), Making::kDoubledRows);

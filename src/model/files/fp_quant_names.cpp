@@ -14,6 +14,20 @@ Status broken(const TensorView& tensor, const std::string& base, const char* wha
                           what + "; fetch the checkpoint again");
 }
 
+// Codes and scales are bytes, whatever type their file calls scales.
+Status check_bytes(const TensorView& codes, const TensorView& scales) {
+  for (const TensorView* tensor : {&codes, &scales}) {
+    const std::string& type = tensor->dtype_name;
+    const bool is_scale = tensor == &scales && (type == "F8_E4M3" || type == "F8_E8M0");
+    if (type == "U8" || is_scale) continue;
+    return unsupported(tensor->file + ": tensor '" + tensor->name + "' is " + type + " " +
+                       tensor->shape_text() +
+                       ", but codes and scales of FP-Quant are read as U8; fetch the checkpoint "
+                       "again, or use the unquantised model");
+  }
+  return {};
+}
+
 }  // namespace
 
 bool FpQuantMatrix::is_nvfp4() const {
@@ -49,7 +63,10 @@ Result<std::vector<FpQuantMatrix>> find_fp_quant(const Tensors& tensors) {
     if (matrix.codes != nullptr && matrix.scales == nullptr) {
       return broken(*turn, base, "scales");
     }
-    if (matrix.codes != nullptr) continue;
+    if (matrix.codes != nullptr) {
+      FT_RETURN_IF_ERROR(check_bytes(*matrix.codes, *matrix.scales));
+      continue;
+    }
     if (plain == nullptr && before != nullptr) {
       return unsupported(turn->file + ": the matrix '" + base +
                          "' is stored as it was before FP-Quant (store_master_weights), which "

@@ -23,7 +23,8 @@ struct FpQuantMatrix {
 };
 
 // Those of a checkpoint. InvalidArgument names a matrix that lacks its scales or what turned it,
-// Unsupported one that is stored as it was before, which FP-Quant rounds while it runs.
+// Unsupported one of other types, or that is stored as it was before, which FP-Quant rounds while
+// it runs.
 Result<std::vector<FpQuantMatrix>> find_fp_quant(
     const std::map<std::string, const TensorView*>& tensors);
 

@@ -130,6 +130,11 @@ Result<std::vector<GemmaMatrix>> find_gemma(const Tensors& tensors, const Ordere
     }
     const std::string& own = tensor->name;
     const std::string path = own.substr(0, own.rfind('.'));
+    if (path.size() > kMaxPath) {
+      return invalid_argument(tensor->file + ": the name '" + path.substr(0, 80) +
+                              "...' of a tensor is longer than " + std::to_string(kMaxPath) +
+                              " letters; fetch the checkpoint again");
+    }
     const auto said = std::find_if(modules.begin(), modules.end(), [&](const BitsOfModules& rule) {
       return std::regex_search(path, rule.pattern);
     });

@@ -53,7 +53,7 @@ Result<RowLayers> dense_of_gguf(const ModelFiles& model, int32_t hidden_size) {
     if (!files.find(std::string(name) + ".weight").ok()) continue;
     FT_RETURN_IF_ERROR(layers.add(files, name, After::kNothing));
   }
-  if (layers.inputs() == hidden_size) return layers;
+  if (layers.empty() || layers.inputs() == hidden_size) return layers;
   return invalid_argument(model.text() + ": dense_2.weight reads states of " +
                           std::to_string(layers.inputs()) + " numbers, the model makes " +
                           std::to_string(hidden_size) + "; convert the model again");

@@ -264,6 +264,17 @@ test::GgufBytes begin_gguf(const std::string& architecture, uint64_t num_tensors
   return bytes;
 }
 
+// Rows for the texts of a pair belong to encoders.
+TEST(Checkpoint, GgufKindsOfTextsNeedAnEncoder) {
+  const ScratchFolder folder;
+  test::GgufBytes bytes = begin_gguf("gpt2", 2);
+  bytes.tensor("token_embd.weight", {2, 1}, 0, 0).tensor("token_types.weight", {2, 1}, 0, 32);
+  for (int i = 0; i < 2; ++i) bytes.align().number(1.0F).number(1.0F);
+  const Status status = Checkpoint::open(bytes.align().write(folder.file("x.gguf"))).status();
+  EXPECT_NE(status.message().find("tells texts of pairs apart"), std::string::npos)
+      << status.message();
+}
+
 // The same of experts, which have a number each.
 TEST(Checkpoint, GgufScalesOfExperts) {
   const ScratchFolder folder;

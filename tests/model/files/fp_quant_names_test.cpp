@@ -60,6 +60,15 @@ TEST(FpQuantNames, WhatIsMissingIsNamed) {
   EXPECT_EQ(found.value()[0].name, "a.weight");
   EXPECT_EQ(found.value()[0].names.size(), 4u);
   EXPECT_FALSE(found.value()[0].is_nvfp4());
+  const TensorView wide = fp_quant_tensor("F32", {4, 1}), narrow = fp_quant_tensor("F4", {4, 1});
+  for (const TensorView* other : {&wide, &narrow}) {
+    tensors["a.scales"] = other;
+    EXPECT_NE(find_fp_quant(tensors).status().message().find("are read as U8"), std::string::npos);
+  }
+  tensors["a.scales"] = &scales;
+  tensors["a.qweight"] = &wide;
+  EXPECT_NE(find_fp_quant(tensors).status().message().find("is F32"), std::string::npos);
+  tensors["a.qweight"] = &codes;
   tensors.erase("a.scales");
   EXPECT_NE(find_fp_quant(tensors).status().message().find("'a' of FP-Quant lacks its scales"),
             std::string::npos);
