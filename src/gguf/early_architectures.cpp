@@ -204,6 +204,13 @@ Json list_of(const Json& value, size_t num_layers) {
   return value.is_array() ? value : Json(std::vector<Json>(num_layers, value));
 }
 
+// The largest of numbers of layers.
+Json largest(const Json& each) {
+  int64_t most = 1;
+  for (const Json& value : each) most = std::max(most, value.get<int64_t>());
+  return most;
+}
+
 // Heads and widths of each layer; widths are said as they are.
 Status read_openelm_file(const GgufFile& file, Json& config) {
   const auto num_layers = config["num_hidden_layers"].get<size_t>();
@@ -214,16 +221,18 @@ Status read_openelm_file(const GgufFile& file, Json& config) {
   config["num_transformer_layers"] = num_layers;
   config["model_dim"] = config["hidden_size"];
   config["max_context_length"] = config["max_position_embeddings"];
+  config["share_input_output_layers"] = config["tie_word_embeddings"];
   const bool differ = heads.ok() && !heads.value().empty();
   config["num_query_heads"] =
       differ ? Json(heads.value()) : list_of(config["num_attention_heads"], num_layers);
   config["num_kv_heads"] = list_of(config["num_key_value_heads"], num_layers);
+  const Json widths = list_of(config["intermediate_size"], num_layers);
   Json multipliers = Json::array();
-  for (const Json& width : list_of(config["intermediate_size"], num_layers)) {
-    multipliers.push_back(width.get<double>() / hidden);
-  }
+  for (const Json& width : widths) multipliers.push_back(width.get<double>() / hidden);
   config["ffn_multipliers"] = std::move(multipliers);
   config["ffn_dim_divisor"] = 1;
+  config["num_key_value_heads"] = largest(config["num_kv_heads"]);
+  config["intermediate_size"] = largest(widths);
   return {};
 }
 

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "model/forward_harness.h"
 #include "model/heads/judge_head.h"
 #include "support/folders.h"
+#include "support/scratch_folder.h"
 
 // Models whose rows see the whole text, against transformers (tests/golden/encoders).
 
@@ -156,6 +160,24 @@ INSTANTIATE_TEST_SUITE_P(OfFiles, Encoder,
                            const std::string name = test.param;
                            return name.substr(0, name.find('.'));
                          });
+
+// Scores without what distances add to them would be others.
+TEST(Encoders, MpnetsDistancesMustBeThere) {
+  const test::ScratchFolder folder;
+  std::filesystem::copy(kEncoders + "mpnet/config.json", folder.file("config.json"));
+  std::ifstream file(kEncoders + "mpnet/model.safetensors", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t at = bytes.find("relative_attention_bias");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 8, "otherway");
+  folder.write("model.safetensors", bytes);
+  LoadOptions options;
+  options.max_rows = options.max_logits_rows = 4;
+  const auto model = load_model(test::model_device(), folder.path(), options);
+  EXPECT_NE(model.status().message().find("model.relative_attention_bias.weight"),
+            std::string::npos)
+      << model.status().message();
+}
 
 // As Nomic published it.
 TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {

@@ -482,7 +482,7 @@ def random_weight(name, weight, config):
     if kind.startswith(("gemma", "vaultgemma")) and ("q_proj" in name or "k_proj" in name):
         scale = 0.7
     if tied and not kind.startswith("gemma") and short in (
-            "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h", "proj_2"):
+            "o_proj", "down_proj", "c_proj", "out_proj", "fc2", "dense", "dense_4h_to_h"):
         scale = 3.0 if kind != "vaultgemma" else 2.0
     if short in ("project_in", "project_out"):
         scale = 3.0

@@ -302,7 +302,7 @@ def generate_family(name):
         model = WithoutCache(model) if name in named_families.WITHOUT_CACHE else model
         half = load_family(name, folder, changes, max_model_len, torch.bfloat16)
         cases = []
-        for i, (length, keep) in enumerate(((4, 2), (70, 4))):
+        for i, (length, keep) in enumerate(((4, 2), (70, named_families.STORED_ROWS.get(name, 4)))):
             ids, tokens, gap = best_prompt(model, length, families.COMMON["vocab_size"] - 16)
             logits = logits_of(model, ids)
             tensors[f"{variant}.prompt{i}.logits.fp32"] = logits[-keep:].contiguous()

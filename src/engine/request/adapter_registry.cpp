@@ -145,6 +145,9 @@ Result<std::shared_ptr<const EngineAdapter>> AdapterRegistry::find(const std::st
   // It was unloaded meanwhile, or another request was quicker.
   if (known == entries_.end()) return not_found("the adapter '" + name + "' is not loaded");
   if (known->adapter != nullptr) return known->adapter;
+  if (known->info.path != module.path) {
+    return resource_exhausted("the adapter '" + name + "' is being replaced; try again");
+  }
   FT_RETURN_IF_ERROR(make_room());
   FT_RETURN_IF_ERROR(keep(&*known, std::move(made)));
   return known->adapter;

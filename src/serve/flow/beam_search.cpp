@@ -6,7 +6,28 @@
 #include <cmath>
 #include <utility>
 
+#include "serve/openai/openai_response.h"
+
 namespace foretoken {
+namespace {
+
+// As the engine cuts prompts.
+void cut_prompt(const Request& request, int max_len, std::vector<int32_t>* ids) {
+  const int wanted = request.sampling.max_tokens;
+  const int room = wanted < max_len ? max_len - wanted : max_len - 1;
+  const int kept = *request.truncate_prompt_tokens;
+  const auto most = static_cast<size_t>(std::max(kept < 0 ? room : kept, 0));
+  if (ids->size() <= most) return;
+  const auto end = request.truncation_side == TruncationSide::kRight
+                       ? ids->end()
+                       : ids->end() - static_cast<ptrdiff_t>(most);
+  const auto begin = request.truncation_side == TruncationSide::kRight
+                         ? ids->begin() + static_cast<ptrdiff_t>(most)
+                         : ids->begin();
+  ids->erase(begin, end);
+}
+
+}  // namespace
 
 Status BeamSearch::check() const {
   if (request_.sampling.structured_outputs) {
@@ -35,15 +56,14 @@ Status BeamSearch::read_prompt() {
     const auto encode = [this](const std::string& text, std::vector<int32_t>* to) {
       return engine_.encode(text, request_.add_special_tokens, to);
     };
-    FT_RETURN_IF_ERROR(encode_prompt(request_.prompt, engine_.info().max_model_len, encode, &ids));
+    FT_RETURN_IF_ERROR(
+        request_.truncate_prompt_tokens
+            ? encode(request_.prompt, &ids)
+            : encode_prompt(request_.prompt, engine_.info().max_model_len, encode, &ids));
   }
   request_.prompt.clear();
   const int max_len = engine_.info().max_model_len;
-  if (const std::optional<int> kept = std::exchange(request_.truncate_prompt_tokens, {})) {
-    const int room = max_len - std::min(request_.sampling.max_tokens, max_len - 1);
-    const auto most = static_cast<size_t>(*kept < 0 ? room : *kept);
-    if (ids.size() > most) ids.erase(ids.begin(), ids.end() - static_cast<ptrdiff_t>(most));
-  }
+  if (request_.truncate_prompt_tokens) cut_prompt(request_, max_len, &ids);
   const int left = max_len - static_cast<int>(ids.size());
   max_tokens_ = std::min(request_.sampling.max_tokens, std::max(left, 1));
   std::vector<int32_t> end;
@@ -58,6 +78,7 @@ Status BeamSearch::read_prompt() {
 Status BeamSearch::start(Request request, OutputCallback callback) {
   request_ = std::move(request);
   callback_ = std::move(callback);
+  begun_ = std::chrono::steady_clock::now();
   const Status status = begin();
   // Whoever is called may own this.
   if (!status.ok()) callback_ = nullptr;
@@ -71,37 +92,76 @@ Status BeamSearch::begin() {
   return step();
 }
 
+// What is left of its time; 0: any.
+Result<double> BeamSearch::seconds_left() const {
+  if (request_.timeout_seconds <= 0) return 0.0;
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun_;
+  const double left = request_.timeout_seconds - spent.count();
+  if (left <= 0) return too_late();
+  return left;
+}
+
+Status BeamSearch::too_late() const {
+  return aborted(
+      "'use_beam_search' did not end within the request's timeout_seconds; ask for "
+      "fewer tokens or a smaller 'n', or allow more time");
+}
+
+Request BeamSearch::step_of(size_t beam, double seconds) const {
+  Request one;
+  one.request_id = step_ids_[beam];
+  one.prompt_token_ids = request_.prompt_token_ids;
+  const std::vector<int32_t>& ids = beams_[beam].ids;
+  one.prompt_token_ids.insert(one.prompt_token_ids.end(), ids.begin(), ids.end());
+  one.sampling.max_tokens = 1;
+  one.sampling.temperature = 0;
+  one.sampling.logprobs = 2 * request_.sampling.n;
+  one.sampling.ignore_eos = true;
+  one.sampling.detokenize = false;
+  one.speculative.enabled = false;
+  one.priority = request_.priority;
+  // It counts before the first step alone.
+  if (ids.empty()) one.queue_timeout_seconds = request_.queue_timeout_seconds;
+  one.timeout_seconds = seconds;
+  one.cache_salt = request_.cache_salt;
+  one.adapter = request_.adapter;
+  one.data_parallel_rank = request_.data_parallel_rank;
+  return one;
+}
+
 // A token behind each beam. An error where none could be asked for.
 Status BeamSearch::step() {
+  FT_ASSIGN_OR_RETURN(const double seconds, seconds_left());
   const size_t count = beams_.size();
-  rows_.assign(count, {});
-  num_waiting_ = count;
+  {
+    std::lock_guard lock(mutex_);
+    rows_.assign(count, {});
+    step_ids_.clear();
+    for (size_t i = 0; i < count; ++i) step_ids_.push_back(make_openai_id("beam"));
+    num_waiting_ = count;
+  }
   for (size_t i = 0; i < count; ++i) {
-    Request one;
-    one.prompt_token_ids = request_.prompt_token_ids;
-    const std::vector<int32_t>& ids = beams_[i].ids;
-    one.prompt_token_ids.insert(one.prompt_token_ids.end(), ids.begin(), ids.end());
-    one.sampling.max_tokens = 1;
-    one.sampling.temperature = 0;
-    one.sampling.logprobs = 2 * request_.sampling.n;
-    one.sampling.ignore_eos = true;
-    one.sampling.detokenize = false;
-    one.speculative.enabled = false;
-    one.priority = request_.priority;
-    one.queue_timeout_seconds = request_.queue_timeout_seconds;
-    one.timeout_seconds = request_.timeout_seconds;
-    one.cache_salt = request_.cache_salt;
-    one.adapter = request_.adapter;
-    one.data_parallel_rank = request_.data_parallel_rank;
     const Status status = engine_.submit(
-        std::move(one),
+        step_of(i, seconds),
         [self = shared_from_this(), i](const RequestOutput& output) { self->receive(i, output); });
     if (status.ok()) continue;
     if (i == 0) return status;
     for (size_t left = i; left < count; ++left) answered(status, false);
-    break;
+    return {};
   }
+  // Before the engine knew them.
+  if (aborted_.load()) abort();
   return {};
+}
+
+void BeamSearch::abort() {
+  aborted_.store(true);
+  std::vector<std::string> ids;
+  {
+    std::lock_guard lock(mutex_);
+    ids = step_ids_;
+  }
+  for (const std::string& id : ids) engine_.abort(id);
 }
 
 void BeamSearch::receive(size_t beam, const RequestOutput& output) {
@@ -122,7 +182,9 @@ void BeamSearch::receive(size_t beam, const RequestOutput& output) {
 void BeamSearch::answered(const Status& status, bool is_aborted) {
   {
     std::lock_guard lock(mutex_);
-    if (!status.ok() && error_.ok()) error_ = status;
+    if (!status.ok() && error_.ok()) {
+      error_ = status.code() == StatusCode::kAborted ? too_late() : status;
+    }
     if (is_aborted) aborted_.store(true);
     if (--num_waiting_ > 0) return;
   }
@@ -133,15 +195,31 @@ void BeamSearch::answered(const Status& status, bool is_aborted) {
 void BeamSearch::advance() {
   if (!error_.ok()) return finish(error_);
   if (aborted_.load()) return finish({});
-  std::vector<Beam> going;
+  struct Candidate {
+    size_t beam;
+    const Logprob* token;
+    double score;
+  };
+  std::vector<Candidate> going;
   for (size_t i = 0; i < beams_.size(); ++i) {
     for (const Logprob& token : rows_[i].top) {
-      Beam next = extended(beams_[i], rows_[i], token);
-      (next.ended ? completed_ : going).push_back(std::move(next));
+      if (eos_ == token.token_id) {
+        completed_.push_back(extended(beams_[i], rows_[i], token));
+      } else {
+        const double sum = beams_[i].sum + token.logprob;
+        going.push_back({i, &token, score(sum, beams_[i].ids.size() + 1)});
+      }
     }
   }
-  keep_best(&going);
-  beams_ = std::move(going);
+  keep_best(&completed_);
+  std::stable_sort(going.begin(), going.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  going.resize(std::min(going.size(), static_cast<size_t>(request_.sampling.n)));
+  std::vector<Beam> next;
+  for (const Candidate& one : going) {
+    next.push_back(extended(beams_[one.beam], rows_[one.beam], *one.token));
+  }
+  beams_ = std::move(next);
   const bool is_full = beams_.empty() || static_cast<int>(beams_.front().ids.size()) >= max_tokens_;
   if (is_full) return finish({});
   if (const Status status = step(); !status.ok()) finish(status);
@@ -164,15 +242,18 @@ BeamSearch::Beam BeamSearch::extended(const Beam& beam, const TokenLogprobs& row
   return next;
 }
 
-double BeamSearch::score(const Beam& beam) const {
-  const size_t count = request_.prompt_token_ids.size() + beam.ids.size() - (beam.ended ? 1 : 0);
-  return beam.sum / std::pow(static_cast<double>(std::max<size_t>(count, 1)), length_penalty_);
+double BeamSearch::score(double sum, size_t num_tokens) const {
+  const size_t count = request_.prompt_token_ids.size() + num_tokens;
+  return sum / std::pow(static_cast<double>(std::max<size_t>(count, 1)), length_penalty_);
 }
 
 // The n best, the best first.
 void BeamSearch::keep_best(std::vector<Beam>* beams) const {
+  const auto score_of = [this](const Beam& beam) {
+    return score(beam.sum, beam.ids.size() - (beam.ended ? 1 : 0));
+  };
   std::stable_sort(beams->begin(), beams->end(),
-                   [this](const Beam& a, const Beam& b) { return score(a) > score(b); });
+                   [&score_of](const Beam& a, const Beam& b) { return score_of(a) > score_of(b); });
   const auto width = static_cast<size_t>(request_.sampling.n);
   if (beams->size() > width) beams->resize(width);
 }

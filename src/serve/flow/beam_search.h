@@ -2,9 +2,11 @@
 #include <foretoken/engine.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -29,7 +31,7 @@ class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
   // max_logprobs allows, and what the engine refuses.
   Status start(Request request, OutputCallback callback);
   // Ends it within a step with reason "abort" and the best so far. Any thread.
-  void abort() { aborted_.store(true); }
+  void abort();
 
  private:
   struct Beam {
@@ -42,13 +44,16 @@ class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
   Status begin();
   Status check() const;
   Status read_prompt();
+  Result<double> seconds_left() const;
+  Status too_late() const;
+  Request step_of(size_t beam, double seconds) const;
   Status step();
   void receive(size_t beam, const RequestOutput& output);
   void answered(const Status& status, bool is_aborted);
   void advance();
   Beam extended(const Beam& beam, const TokenLogprobs& row, const Logprob& token) const;
   void keep_best(std::vector<Beam>* beams) const;
-  double score(const Beam& beam) const;
+  double score(double sum, size_t num_tokens) const;
   std::string text_of(const std::vector<int32_t>& ids) const;
   void finish(const Status& status);
   RequestOutput output_of(const Beam& beam, int index) const;
@@ -59,12 +64,14 @@ class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
   OutputCallback callback_;
   std::optional<int32_t> eos_;
   int max_tokens_ = 0;
+  std::chrono::steady_clock::time_point begun_;
   std::atomic<bool> aborted_{false};
 
   std::mutex mutex_;
   std::vector<Beam> beams_;
   std::vector<Beam> completed_;
-  std::vector<TokenLogprobs> rows_;  // what the model said behind each beam
+  std::vector<std::string> step_ids_;  // of the engine's requests for each beam
+  std::vector<TokenLogprobs> rows_;    // what the model said behind each beam
   size_t num_waiting_ = 0;
   Status error_;  // the first one
   RequestStats stats_;

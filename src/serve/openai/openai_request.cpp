@@ -70,7 +70,7 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
   read_sampling_fields(fields, &shared->sampling);
   read_prediction(fields, &shared->prediction);
   read_logprob_count(fields, "prompt_logprobs", &shared->sampling.prompt_logprobs);
-  request->beam_length_penalty = read_beams(fields, shared->sampling);
+  request->beam_length_penalty = read_beams(fields, &shared->sampling);
   fields.read("echo", &request->echo);
   fields.read("return_token_ids", &request->return_token_ids);
   request->tokens_as_token_ids = defaults.tokens_as_token_ids;

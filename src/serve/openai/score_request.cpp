@@ -9,6 +9,7 @@
 
 #include "base/text/ascii_text.h"
 #include "serve/fields/json_fields.h"
+#include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 
 namespace foretoken {
@@ -176,6 +177,11 @@ Status join_pairs(const Engine& engine, ScoreRequest* request) {
   }
   std::vector<Request>& requests = request->embeddings.requests;
   const size_t num_first = request->first.size();
+  // Each pair has a copy of the one query.
+  if (!pair_template.empty() && num_first == 1) {
+    const json query = {{"query", requests.front().prompt}};
+    FT_RETURN_IF_ERROR(check_copies(query, "documents", request->second.size()));
+  }
   std::vector<Request> pairs;
   Ids first;
   for (size_t i = 0; i < request->second.size(); ++i) {

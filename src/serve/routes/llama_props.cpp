@@ -88,11 +88,12 @@ json ollama_model(const ServeContext& context, const std::string& name) {
 
 json lmstudio_model(const ServeContext& context, const std::string& name) {
   const EngineInfo& info = context.engine.info();
+  const bool writes = info.pair_marks == 0 && info.num_labels == 0;
   json able = json::array();
-  if (context.engine.chat_template(true) != nullptr) able.push_back("tool_use");
+  if (writes && context.engine.chat_template(true) != nullptr) able.push_back("tool_use");
   return {{"id", name},
           {"object", "model"},
-          {"type", "llm"},
+          {"type", writes ? "llm" : "embeddings"},
           {"publisher", "foretoken"},
           {"arch", info.architecture},
           {"compatibility_type", "gguf"},

@@ -124,9 +124,17 @@ Status handle_decode(ServeContext& context, const std::shared_ptr<http::Exchange
   return {};
 }
 
-Result<json> tokens_of(const Engine& engine, const std::string& text, bool add_special) {
+// Tokens of one answer: each is told in some hundred bytes.
+constexpr size_t kMaxTold = size_t{1} << 19;
+
+Result<json> tokens_of(const Engine& engine, const std::string& text, bool add_special,
+                       size_t most) {
   std::vector<int32_t> ids;
-  FT_RETURN_IF_ERROR(engine.encode(text, add_special, &ids));
+  FT_RETURN_IF_ERROR(encode_bounded(engine, text, add_special, &ids));
+  if (ids.size() > most) {
+    return invalid_argument("'inputs' have more than " + std::to_string(kMaxTold) +
+                            " tokens, the most of one answer; send them in parts");
+  }
   json tokens = json::array();
   for (const int32_t id : ids) {
     std::string shown, plain;
@@ -267,8 +275,10 @@ Status handle_tei_tokenize(ServeContext& context, const std::shared_ptr<http::Ex
   fields.refuse_unread();
   FT_RETURN_IF_ERROR(fields.status());
   json answer = json::array();
+  size_t left = kMaxTold;
   for (const std::string& text : texts) {
-    FT_ASSIGN_OR_RETURN(json tokens, tokens_of(context.engine, text, add_special));
+    FT_ASSIGN_OR_RETURN(json tokens, tokens_of(context.engine, text, add_special, left));
+    left -= tokens.size();
     answer.push_back(std::move(tokens));
   }
   respond_json(*exchange, 200, answer);

@@ -135,6 +135,7 @@ Result<LabelScoring> parse_label_scoring(const json& body, const Engine& engine,
   FT_RETURN_IF_ERROR(check_labels(engine, scoring.labels));
   parts.query = *query;
   parts.items = items->is_array() ? *items : json::array({*items});
+  FT_RETURN_IF_ERROR(check_copies(body, "items", parts.items.size()));
   FT_ASSIGN_OR_RETURN(completion["prompt"], prompts_of(engine, parts));
   FT_ASSIGN_OR_RETURN(scoring.texts,
                       parse_openai_request(OpenAiKind::kCompletion, completion, defaults));

@@ -116,9 +116,9 @@ TEST(TextPart, OverridesOfItsObjectAreItsOwn) {
 }
 
 TEST(TextPart, ARefusalNamesTheModelAndTheTextPart) {
-  const Json config = around("InternVLChatModel", {{"llm_config", text_of("new")}});
+  const Json config = around("InternVLChatModel", {{"llm_config", text_of("odd")}});
   EXPECT_EQ(text_part_of(config, "f").status().message(),
-            "f: 'InternVLChatModel' around a text part of model_type \"new\" is not supported; "
+            "f: 'InternVLChatModel' around a text part of model_type \"odd\" is not supported; "
             "foretoken inspect --families lists what loads");
 }
 

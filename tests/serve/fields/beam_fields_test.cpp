@@ -13,7 +13,9 @@ TEST(BeamFields, BeamsAreAskedForWithAPenaltyOfLength) {
   JsonFields fields(body, "", FieldNotes{&warnings});
   SamplingParams sampling;
   sampling.stop = {"x"};
-  EXPECT_EQ(read_beams(fields, sampling), 0.5f);
+  sampling.temperature = 0;
+  EXPECT_EQ(read_beams(fields, &sampling), 0.5f);
+  EXPECT_EQ(sampling.temperature, 1) << "which has no effect, and allows of several at 0";
   EXPECT_TRUE(fields.status().ok()) << fields.status().message();
   EXPECT_EQ(warnings, std::vector<std::string>{"'stop' has no effect on 'use_beam_search'"});
 }
@@ -22,7 +24,8 @@ TEST(BeamFields, NothingIsSearchedForWhereNobodyAsks) {
   for (const json& body :
        {json::object(), json{{"use_beam_search", false}, {"length_penalty", 2}}}) {
     JsonFields fields(body, "");
-    EXPECT_FALSE(read_beams(fields, SamplingParams()).has_value());
+    SamplingParams sampling;
+    EXPECT_FALSE(read_beams(fields, &sampling).has_value());
     EXPECT_TRUE(fields.status().ok());
     EXPECT_FALSE(fields.first_unread().has_value());
   }

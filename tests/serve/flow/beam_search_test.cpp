@@ -101,6 +101,28 @@ TEST_F(BeamSearchTest, AWidthOfOneIsGreedyAndStreams) {
   EXPECT_EQ(beam["choices"][0]["text"], text);
 }
 
+TEST_F(BeamSearchTest, PromptsAreCutAsOthersAre) {
+  for (const char* side : {"left", "right"}) {
+    json one = body(1, 6);
+    one["truncate_prompt_tokens"] = 2;
+    one["truncation_side"] = side;
+    const json beam = post("/v1/completions", one);
+    one.erase("use_beam_search");
+    EXPECT_EQ(beam["choices"][0]["text"], post("/v1/completions", one)["choices"][0]["text"])
+        << side;
+  }
+}
+
+TEST_F(BeamSearchTest, ItsTimeIsThatOfTheWhole) {
+  Request request;
+  request.prompt = "Once upon a time";
+  request.sampling.max_tokens = 4;
+  request.timeout_seconds = 1e-9;
+  const auto beams = std::make_shared<BeamSearch>(engine(), 1.0f);
+  const Status status = beams->start(request, [](const RequestOutput&) {});
+  EXPECT_EQ(status.code(), StatusCode::kAborted);
+}
+
 TEST_F(BeamSearchTest, AChatEndsWithTheModelsEnd) {
   const json chat = {{"messages", {{{"role", "user"}, {"content", "Tell me a story."}}}},
                      {"max_tokens", 4},

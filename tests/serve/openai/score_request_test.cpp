@@ -111,6 +111,18 @@ TEST(ScoreRequest, PairsMayBeOneText) {
   EXPECT_FALSE(pairs[0].add_special_tokens);
 }
 
+// Each pair would have a copy of it, also where pairs are cut.
+TEST(ScoreRequest, AHugeQueryIsNotPutIntoManyTexts) {
+  JudgingEngine engine;
+  engine.take_template("{query}{document}");
+  const std::vector<std::string> documents(4000, "a");
+  auto request = parse_rerank_request(
+      {{"query", std::string(70'000, 'q')}, {"texts", documents}, {"truncate", true}}, {});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  const Status status = join_pairs(engine, &request.value());
+  EXPECT_NE(status.message().find("too many beside"), std::string::npos) << status.message();
+}
+
 TEST(ScoreRequest, PairsMuchTooLongAreRefusedOrCutBeforeThereAreMany) {
   const JudgingEngine engine;
   const std::string query(100'000, 'q');

@@ -60,7 +60,7 @@ TEST_F(TokenHandlers, Errors) {
 TEST_F(TokenHandlers, HugeTextsAreNotReadWhole) {
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += "a ";
-  for (const char* name : {"prompt", "content"}) {
+  for (const char* name : {"prompt", "content", "inputs"}) {
     const json refused = post("/tokenize", {{name, text}}, 400);
     EXPECT_NE(refused.dump().find("send it in parts"), std::string::npos) << name;
   }

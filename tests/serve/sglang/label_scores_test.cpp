@@ -79,5 +79,15 @@ TEST_F(LabelScores, Errors) {
   }
 }
 
+// Each item has a copy of the query.
+TEST_F(LabelScores, ManyItemsBesideALongQueryAreRefused) {
+  const json body = {{"query", std::string(70'000, 'a')},
+                     {"items", std::vector<std::string>(4000, "b")},
+                     {"label_token_ids", {5}}};
+  const json refused = post("/generative_scoring", body, 400);
+  EXPECT_NE(refused["error"]["message"].get<std::string>().find("too many beside"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken
