@@ -180,7 +180,7 @@ class RequestTracker:
         ids, kept = self._prompt_token_ids, metrics.num_prompt_tokens
         if not kept:
             return ids
-        return ids[-kept:] if self._embedding is None else ids[:kept]
+        return ids[:kept] if self._embedding else ids[-kept:]
 
     def _metrics(self) -> RequestMetrics:
         metrics = RequestMetrics(

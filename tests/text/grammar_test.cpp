@@ -329,7 +329,7 @@ TEST_F(GrammarTest, FollowsStructuralTags) {
   EXPECT_FALSE(accepts(tag, "<f=other>"));
   EXPECT_FALSE(accepts(tag, "half <f=sum>{\"a\": 4}"));
   tag.structural_tag = R"({"type":"structural_tag","format":{}})";
-  EXPECT_NE(compile(tag).status().message().find("'type'"), std::string::npos);
+  EXPECT_NE(compile(tag).status().message().find("`type`"), std::string::npos);
 }
 
 TEST_F(GrammarTest, OptionsShapeJson) {

@@ -158,7 +158,7 @@ TEST_F(StructuralTagTest, MembersAsElements) {
 }
 
 TEST_F(StructuralTagTest, SaysWhatIsWrong) {
-  expect_refused("{}", "'type'");
+  expect_refused("{}", "`type`");
   expect_refused(R"({"type":"json_schema","json_schema":{},"style":"cohere_xml"})", "cohere_xml");
   expect_refused(sequence(kAny + "," + object()), "that nothing ends; put it last");
   expect_refused(R"({"type":"any_text","max_tokens":5})", "use 'max_chars'");
