@@ -99,7 +99,8 @@ TEST(ScoreRequest, AQueryIsReadOnceForAllOfItsPairs) {
 TEST(ScoreRequest, PairsMayBeOneText) {
   JudgingEngine engine;
   engine.take_template("<q>{query}<d>{document}</d>");
-  auto request = parse_rerank_request({{"query", "{document}"}, {"documents", {"a", "b"}}}, {});
+  const std::string query(100'000, 'q');
+  auto request = parse_rerank_request({{"query", query}, {"documents", {"a", "b"}}}, {});
   ASSERT_TRUE(request.ok()) << request.status().message();
   ASSERT_FALSE(join_pairs(engine, &request.value()).ok()) << "the query alone is too long";
   request = parse_rerank_request({{"query", "{d}"}, {"documents", {"a", "{query}"}}}, {});
