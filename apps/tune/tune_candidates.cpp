@@ -3,6 +3,7 @@
 #include <foretoken/limits.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "apps/options/models/speculative_list.h"
 #include "apps/options/models/speculative_method.h"
@@ -31,8 +32,8 @@ Result<TuneDrafter> read_drafter(json entry, const EngineConfig& located, int ma
                       parse_speculative_config(entry.dump(), located.model));
   if (read.size() != 1) {
     return invalid_argument("--drafter: " + entry.dump() +
-                            " is a list; name its drafters one by one, lists with " +
-                            first_look_up().name + " are measured by themselves");
+                            " is a list; name its drafters one by one, lists of a look-up and each "
+                            "of them are measured by themselves");
   }
   EngineConfig config = located;
   config.speculative = read;
@@ -102,17 +103,13 @@ Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
 }
 
 std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>& drafters) {
-  // It needs no file, so that it is among them.
-  const std::string name = first_look_up().name;
-  const TuneDrafter& look_up = *std::ranges::find_if(
-      drafters, [&](const TuneDrafter& one) { return one.config.method == name; });
-  std::vector<std::vector<TuneDrafter>> groups;
+  std::vector<TuneDrafter> look_ups;
+  std::ranges::copy_if(drafters, std::back_inserter(look_ups),
+                       [](const TuneDrafter& one) { return !reads_files(one); });
+  std::vector<std::vector<TuneDrafter>> groups = {look_ups};
   for (const TuneDrafter& drafter : drafters) {
-    if (drafter.config.method == name) continue;
-    if (groups.empty() || groups.back().size() == static_cast<size_t>(kMaxDrafters)) {
-      groups.emplace_back();
-      groups.back().push_back(look_up);
-    }
+    if (!reads_files(drafter)) continue;
+    if (groups.back().size() == static_cast<size_t>(kMaxDrafters)) groups.push_back(look_ups);
     groups.back().push_back(drafter);
   }
   return groups;
@@ -120,14 +117,17 @@ std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>
 
 std::vector<std::vector<std::string>> tune_methods(
     const std::vector<std::vector<TuneDrafter>>& groups) {
-  const std::string look_up = first_look_up().name;
   std::vector<std::vector<std::string>> all;
   for (const std::vector<TuneDrafter>& group : groups) {
+    const bool is_first = all.empty();
     std::vector<std::string>& methods = all.emplace_back();
+    std::vector<std::string> look_ups;
     for (const TuneDrafter& drafter : group) {
       const std::string& method = drafter.config.method;
-      if (method != look_up || all.size() == 1) methods.push_back(method);
-      if (reads_files(drafter)) methods.push_back(list_name({look_up, method}));
+      if (!reads_files(drafter)) look_ups.push_back(method);
+      if (is_first || reads_files(drafter)) methods.push_back(method);
+      if (!reads_files(drafter)) continue;
+      for (const std::string& look_up : look_ups) methods.push_back(list_name({look_up, method}));
     }
   }
   return all;

@@ -26,12 +26,12 @@ Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
                                                const std::vector<std::string>& given,
                                                int max_draft_tokens);
 
-// The same drafters in groups that one engine can have, at most kMaxDrafters; `ngram` begins every
-// group, so that lists with it can be measured.
+// The same drafters in groups that one engine can have, at most kMaxDrafters; the look-ups begin
+// every group, so that lists with them can be measured.
 std::vector<std::vector<TuneDrafter>> tune_groups(const std::vector<TuneDrafter>& drafters);
 
-// What requests of each group are drafted by, as SpeculativeParams::method: each drafter, and ngram
-// before each that reads files. ngram alone is measured in the first group.
+// What requests of each group are drafted by, as SpeculativeParams::method: each drafter, and each
+// look-up before each that reads files. Look-ups alone are measured in the first group.
 std::vector<std::vector<std::string>> tune_methods(
     const std::vector<std::vector<TuneDrafter>>& groups);
 

@@ -43,8 +43,8 @@ TEST(Tune, MeasuresEveryDrafterAndWritesTheConfiguration) {
     EXPECT_EQ(length["num_speculative_tokens"], 2);
     EXPECT_GT(length["tokens_per_second"].get<double>(), 0);
   }
-  for (const char* method :
-       {"ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp", "ngram+eagle3", "ngram+mtp"}) {
+  for (const char* method : {"ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp",
+                             "ngram+eagle3", "ngram+mtp", "suffix+eagle", "suffix+mtp"}) {
     EXPECT_TRUE(methods.count(method) == 1) << method;
   }
   // Where no length is faster than none nothing is checked.
@@ -73,7 +73,7 @@ TEST(Tune, DraftersAreNamedByTheirFoldersToo) {
   for (const nlohmann::json& length : all["lengths"]) {
     methods.insert(length["method"].get<std::string>());
   }
-  for (const char* method : {"ngram", "medusa", "ngram+medusa"}) {
+  for (const char* method : {"ngram", "medusa", "ngram+medusa", "suffix+medusa"}) {
     EXPECT_EQ(methods.count(method), 2u) << method << ": once at each batch size";
   }
 }
