@@ -53,21 +53,14 @@ Result<IntMatrix> round_to_ints(const TensorRows& rows, const IntForm& form) {
   made.scales.resize(static_cast<size_t>(made.rows * made.groups));
   made.zeros.resize(made.scales.size());
   const float most = form.bf16_scale ? kMaxBf16Weight : kMaxHalfWeight;
-  const Status rounded = for_slices(made.rows, [&](int64_t first, int64_t count) -> Status {
-    std::vector<float> values(static_cast<size_t>(made.cols));
-    std::vector<std::byte> scratch;
-    for (int64_t row = first; row < first + count; ++row) {
-      FT_RETURN_IF_ERROR(rows.read(row, 1, most, values.data(), scratch));
-      for (int64_t g = 0; g < made.groups; ++g) {
-        const IntGroup group = round_to_ints(values.data() + g * form.group, form,
-                                             made.codes.data() + row * made.cols + g * form.group);
-        made.scales[static_cast<size_t>(row * made.groups + g)] = scale_bits(group.scale, form);
-        made.zeros[static_cast<size_t>(row * made.groups + g)] = group.zero;
-      }
+  FT_RETURN_IF_ERROR(for_rows(rows, most, [&](int64_t row, const float* values) {
+    for (int64_t g = 0; g < made.groups; ++g) {
+      const IntGroup group = round_to_ints(values + g * form.group, form,
+                                           made.codes.data() + row * made.cols + g * form.group);
+      made.scales[static_cast<size_t>(row * made.groups + g)] = scale_bits(group.scale, form);
+      made.zeros[static_cast<size_t>(row * made.groups + g)] = group.zero;
     }
-    return {};
-  });
-  FT_RETURN_IF_ERROR(rounded);
+  }));
   return made;
 }
 

@@ -50,4 +50,17 @@ Status for_slices(int64_t count, const std::function<Status(int64_t first, int64
   return status;
 }
 
+Status for_rows(const TensorRows& rows, float most,
+                const std::function<void(int64_t row, const float* values)>& work) {
+  return for_slices(rows.rows(), [&](int64_t first, int64_t count) -> Status {
+    std::vector<float> values(static_cast<size_t>(rows.cols()));
+    std::vector<std::byte> scratch;
+    for (int64_t row = first; row < first + count; ++row) {
+      FT_RETURN_IF_ERROR(rows.read(row, 1, most, values.data(), scratch));
+      work(row, values.data());
+    }
+    return {};
+  });
+}
+
 }  // namespace foretoken

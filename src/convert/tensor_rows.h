@@ -33,4 +33,9 @@ class TensorRows {
 // Calls work(first, count) for slices of [0, count), one a core at a time; the first error.
 Status for_slices(int64_t count, const std::function<Status(int64_t first, int64_t count)>& work);
 
+// Calls work(row, values) for each row, in order within a slice as for_slices makes them. Errors as
+// of TensorRows::read with `most`.
+Status for_rows(const TensorRows& rows, float most,
+                const std::function<void(int64_t row, const float* values)>& work);
+
 }  // namespace foretoken

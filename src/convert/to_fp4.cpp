@@ -88,24 +88,17 @@ class Fp4Conversion {
     const TensorRows rows(view);
     std::vector<uint8_t> codes(static_cast<size_t>(n * k / 2)),
         scales(static_cast<size_t>(n * groups));
-    const Status packed = for_slices(n, [&](int64_t first, int64_t count) -> Status {
-      std::vector<float> values(static_cast<size_t>(k));
-      std::vector<std::byte> scratch;
-      for (int64_t row = first; row < first + count; ++row) {
-        FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxWeight, values.data(), scratch));
-        for (int64_t g = 0; g < groups; ++g) {
-          const float* at = values.data() + g * group();
-          uint8_t& scale = scales[static_cast<size_t>(row * groups + g)];
-          scale = scale_code(largest_magnitude(at, group()), factor);
-          const float value = is_modelopt_ ? e4m3_value(scale) * second
-                              : is_nvfp4_  ? e4m3_value(scale) / factor
-                                           : e8m0_value(scale);
-          pack_group(at, group(), value, codes.data() + (row * k + g * group()) / 2);
-        }
+    FT_RETURN_IF_ERROR(for_rows(rows, kMaxWeight, [&](int64_t row, const float* values) {
+      for (int64_t g = 0; g < groups; ++g) {
+        const float* at = values + g * group();
+        uint8_t& scale = scales[static_cast<size_t>(row * groups + g)];
+        scale = scale_code(largest_magnitude(at, group()), factor);
+        const float value = is_modelopt_ ? e4m3_value(scale) * second
+                            : is_nvfp4_  ? e4m3_value(scale) / factor
+                                         : e8m0_value(scale);
+        pack_group(at, group(), value, codes.data() + (row * k + g * group()) / 2);
       }
-      return {};
-    });
-    FT_RETURN_IF_ERROR(packed);
+    }));
     FT_RETURN_IF_ERROR(append(codes.data(), std::ssize(codes)));
     FT_RETURN_IF_ERROR(append(scales.data(), std::ssize(scales)));
     const float* last = is_modelopt_ ? &second : &factor;
@@ -125,19 +118,11 @@ class Fp4Conversion {
     std::mutex mutex;
     for (const TensorView* view : layer.matrices) {
       const TensorRows rows(*view);
-      const Status read = for_slices(rows.rows(), [&](int64_t first, int64_t count) -> Status {
-        std::vector<float> values(static_cast<size_t>(rows.cols()));
-        std::vector<std::byte> scratch;
-        float most = 0;
-        for (int64_t row = first; row < first + count; ++row) {
-          FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxWeight, values.data(), scratch));
-          most = std::max(most, largest_magnitude(values.data(), rows.cols()));
-        }
+      FT_RETURN_IF_ERROR(for_rows(rows, kMaxWeight, [&](int64_t, const float* values) {
+        const float most = largest_magnitude(values, rows.cols());
         std::lock_guard lock(mutex);
         largest = std::max(largest, most);
-        return {};
-      });
-      FT_RETURN_IF_ERROR(read);
+      }));
     }
     layer.factor = largest > 1e-30F ? kMaxE4m3 * kMaxE2m1 / largest : 1;
     return layer.factor;

@@ -72,20 +72,13 @@ std::vector<NewTensor> plan_fp8(Fp8Form form, const std::string& base, const Mod
 Result<std::vector<float>> find_scales(const TensorRows& rows, const Fp8Blocks& blocks) {
   const int64_t n = rows.rows(), k = rows.cols();
   std::vector<float> largest(static_cast<size_t>(n * blocks.across));
-  const Status read = for_slices(n, [&](int64_t first, int64_t count) -> Status {
-    std::vector<float> values(static_cast<size_t>(k));
-    std::vector<std::byte> scratch;
-    for (int64_t row = first; row < first + count; ++row) {
-      FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxFp8Weight, values.data(), scratch));
-      for (int64_t a = 0; a < blocks.across; ++a) {
-        const int64_t col = a * blocks.cols;
-        largest[static_cast<size_t>(row * blocks.across + a)] =
-            largest_magnitude(values.data() + col, std::min(blocks.cols, k - col));
-      }
+  FT_RETURN_IF_ERROR(for_rows(rows, kMaxFp8Weight, [&](int64_t row, const float* values) {
+    for (int64_t a = 0; a < blocks.across; ++a) {
+      const int64_t col = a * blocks.cols;
+      largest[static_cast<size_t>(row * blocks.across + a)] =
+          largest_magnitude(values + col, std::min(blocks.cols, k - col));
     }
-    return {};
-  });
-  FT_RETURN_IF_ERROR(read);
+  }));
   std::vector<float> scales(static_cast<size_t>(blocks.lines * blocks.across));
   for (int64_t row = 0; row < n; ++row) {
     for (int64_t a = 0; a < blocks.across; ++a) {
@@ -103,24 +96,17 @@ Status write_fp8(Fp8Form form, const TensorView& view, const FolderForm::Append&
   const Fp8Blocks blocks = blocks_in(form, n, k);
   FT_ASSIGN_OR_RETURN(const std::vector<float> scales, find_scales(rows, blocks));
   std::vector<uint8_t> codes(static_cast<size_t>(n * k));
-  const Status coded = for_slices(n, [&](int64_t first, int64_t count) -> Status {
-    std::vector<float> values(static_cast<size_t>(k));
-    std::vector<std::byte> scratch;
-    for (int64_t row = first; row < first + count; ++row) {
-      FT_RETURN_IF_ERROR(rows.read(row, 1, kMaxFp8Weight, values.data(), scratch));
-      const float* scale = scales.data() + row / blocks.rows * blocks.across;
-      uint8_t* to = codes.data() + row * k;
-      for (int64_t a = 0; a < blocks.across; ++a) {
-        const float factor = 1 / scale[a];
-        const int64_t end = std::min((a + 1) * blocks.cols, k);
-        for (int64_t col = a * blocks.cols; col < end; ++col) {
-          to[col] = e4m3_code(values[static_cast<size_t>(col)] * factor);
-        }
+  FT_RETURN_IF_ERROR(for_rows(rows, kMaxFp8Weight, [&](int64_t row, const float* values) {
+    const float* scale = scales.data() + row / blocks.rows * blocks.across;
+    uint8_t* to = codes.data() + row * k;
+    for (int64_t a = 0; a < blocks.across; ++a) {
+      const float factor = 1 / scale[a];
+      const int64_t end = std::min((a + 1) * blocks.cols, k);
+      for (int64_t col = a * blocks.cols; col < end; ++col) {
+        to[col] = e4m3_code(values[col] * factor);
       }
     }
-    return {};
-  });
-  FT_RETURN_IF_ERROR(coded);
+  }));
   FT_RETURN_IF_ERROR(append(codes.data(), std::ssize(codes)));
   return append(scales.data(), std::ssize(scales) * 4);
 }
