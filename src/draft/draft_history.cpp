@@ -41,30 +41,9 @@ void DraftHistory::step(Queue& queue, const Rows& draft, void* features) const {
   carry(queue, draft);
   if (features == nullptr) return;
   const int32_t width = hidden_ + size_;
-  move_rows(queue, {.counts = draft.rows.counts,
-                    .in = draft.states,
-                    .out = joined_,
-                    .from = draft.from,
-                    .to = nullptr,
-                    .row_kind = RowKind::kToken,
-                    .max_rows = draft.max_rows,
-                    .width = hidden_,
-                    .out_stride = width,
-                    .out_offset = 0,
-                    .in_dtype = dtype_,
-                    .out_dtype = dtype_});
-  move_rows(queue, {.counts = draft.rows.counts,
-                    .in = states_,
-                    .out = joined_,
-                    .from = draft.rows.row_slot,
-                    .to = nullptr,
-                    .row_kind = RowKind::kToken,
-                    .max_rows = draft.max_rows,
-                    .width = size_,
-                    .out_stride = width,
-                    .out_offset = hidden_,
-                    .in_dtype = DType::kF32,
-                    .out_dtype = dtype_});
+  place(queue, draft, {draft.states, draft.from, dtype_, hidden_}, {joined_, width, 0});
+  place(queue, draft, {states_, draft.rows.row_slot, DType::kF32, size_},
+        {joined_, width, hidden_});
   multiply(queue, draft, joined_, *gru_.features, products_);
   activate(queue, {.counts = draft.rows.counts,
                    .x = products_,
@@ -77,24 +56,10 @@ void DraftHistory::step(Queue& queue, const Rows& draft, void* features) const {
 
 // The states go on by the tokens before.
 void DraftHistory::carry(Queue& queue, const Rows& draft) const {
-  const auto convert = [&](const float* in, const int32_t* from, void* out, int32_t width) {
-    move_rows(queue, {.counts = draft.rows.counts,
-                      .in = in,
-                      .out = out,
-                      .from = from,
-                      .to = nullptr,
-                      .row_kind = RowKind::kToken,
-                      .max_rows = draft.max_rows,
-                      .width = width,
-                      .out_stride = width,
-                      .out_offset = 0,
-                      .in_dtype = DType::kF32,
-                      .out_dtype = dtype_});
-  };
-  convert(draft.embedded, nullptr, input_, hidden_);
+  place(queue, draft, {draft.embedded, nullptr, DType::kF32, hidden_}, {input_, hidden_, 0});
   multiply(queue, draft, input_, *gru_.input, of_input_);
   if (!draft.is_first) {
-    convert(states_, draft.rows.row_slot, before_, size_);
+    place(queue, draft, {states_, draft.rows.row_slot, DType::kF32, size_}, {before_, size_, 0});
     multiply(queue, draft, before_, *gru_.state, of_state_);
   }
   gru_step(queue, {.counts = draft.rows.counts,
@@ -104,6 +69,22 @@ void DraftHistory::carry(Queue& queue, const Rows& draft) const {
                    .states = states_,
                    .max_rows = draft.max_rows,
                    .size = size_});
+}
+
+void DraftHistory::place(Queue& queue, const Rows& draft, const Source& source,
+                         const Target& target) const {
+  move_rows(queue, {.counts = draft.rows.counts,
+                    .in = source.rows,
+                    .out = target.rows,
+                    .from = source.from,
+                    .to = nullptr,
+                    .row_kind = RowKind::kToken,
+                    .max_rows = draft.max_rows,
+                    .width = source.width,
+                    .out_stride = target.stride,
+                    .out_offset = target.offset,
+                    .in_dtype = source.dtype,
+                    .out_dtype = dtype_});
 }
 
 void DraftHistory::multiply(Queue& queue, const Rows& draft, const void* x, const Linear& linear,

@@ -35,7 +35,19 @@ class DraftHistory {
   void step(Queue& queue, const Rows& draft, void* features) const;
 
  private:
+  struct Source {
+    const void* rows;     // [..., width] of `dtype`
+    const int32_t* from;  // which of them; null: in order
+    DType dtype;
+    int32_t width;
+  };
+  struct Target {
+    void* rows;  // [max_rows, stride] act
+    int32_t stride, offset;
+  };
+
   void carry(Queue& queue, const Rows& draft) const;
+  void place(Queue& queue, const Rows& draft, const Source& source, const Target& target) const;
   void multiply(Queue& queue, const Rows& draft, const void* x, const Linear& linear,
                 float* y) const;
 
