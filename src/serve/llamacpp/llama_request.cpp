@@ -7,6 +7,7 @@
 #include "config/sampling_fields.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/lax_values.h"
+#include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 #include "serve/openai/openai_response.h"
 
@@ -121,7 +122,7 @@ Result<LlamaRequest> parse_llama_request(const json& body, const OpenAiDefaults&
   for (Request& one : request.text.requests) {
     one.sampling.processed_logprobs = request.post_sampling_probs && request.num_probs > 0;
   }
-  for (std::string& warning : warnings) request.text.warnings.push_back(std::move(warning));
+  add_warnings(warnings, &request.text.warnings);
   return request;
 }
 

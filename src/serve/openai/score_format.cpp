@@ -49,17 +49,6 @@ Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& s
   return scores;
 }
 
-// Indices of the `top_n` highest scores, or of all.
-std::vector<size_t> best_first(const std::vector<double>& scores, int top_n) {
-  std::vector<size_t> order(scores.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&scores](size_t a, size_t b) { return scores[a] > scores[b]; });
-  const auto wanted = static_cast<size_t>(top_n);
-  if (wanted > 0 && wanted < order.size()) order.resize(wanted);
-  return order;
-}
-
 ordered_json tei_ranking(const ScoreRequest& request, const Scores& scores,
                          const std::vector<size_t>& order) {
   ordered_json ranking = ordered_json::array();
@@ -83,6 +72,16 @@ ClassRule rule_of_model(const EngineInfo& info) {
 }
 
 }  // namespace
+
+std::vector<size_t> best_first(const std::vector<double>& scores, int top_n) {
+  std::vector<size_t> order(scores.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&scores](size_t a, size_t b) { return scores[a] > scores[b]; });
+  const auto wanted = static_cast<size_t>(top_n);
+  if (wanted > 0 && wanted < order.size()) order.resize(wanted);
+  return order;
+}
 
 std::string PooledFormat::error(const ServeError& error) { return json_text(openai_error(error)); }
 

@@ -8,6 +8,10 @@
 
 namespace foretoken {
 
+// Indices of the `top_n` highest scores, the highest first and equal ones in their order; 0: of
+// all.
+std::vector<size_t> best_first(const std::vector<double>& scores, int top_n);
+
 // Whole answers made of embeddings, without streams.
 class PooledFormat : public AnswerFormat {
  public:

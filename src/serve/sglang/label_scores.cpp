@@ -139,7 +139,7 @@ Result<LabelScoring> parse_label_scoring(const json& body, const Engine& engine,
   FT_ASSIGN_OR_RETURN(completion["prompt"], prompts_of(engine, parts));
   FT_ASSIGN_OR_RETURN(scoring.texts,
                       parse_openai_request(OpenAiKind::kCompletion, completion, defaults));
-  for (std::string& warning : warnings) scoring.texts.warnings.push_back(std::move(warning));
+  add_warnings(warnings, &scoring.texts.warnings);
   add_requests(&scoring);
   return scoring;
 }

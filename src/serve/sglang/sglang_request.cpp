@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 
 namespace foretoken {
@@ -178,7 +179,7 @@ Result<SglangRequest> parse_sglang_request(const json& body, const OpenAiDefault
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));
-  for (std::string& warning : warnings) request.text.warnings.push_back(std::move(warning));
+  add_warnings(warnings, &request.text.warnings);
   return request;
 }
 

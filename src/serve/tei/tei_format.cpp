@@ -22,14 +22,8 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
 
 json predictions(const EngineInfo& info, const TeiPredict& predict, const OutputSum* sum) {
   const std::vector<double> scores = class_scores(info, embedding_of(sum), predict.rule);
-  std::vector<size_t> order(scores.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  const auto most = static_cast<size_t>(predict.top_k);
-  if (most > 0 && most < order.size()) order.resize(most);
   json list = json::array();
-  for (const size_t i : order) {
+  for (const size_t i : best_first(scores, predict.top_k)) {
     const std::string label = i < info.labels.size() ? info.labels[i] : std::to_string(i);
     list.push_back({{"score", scores[i]}, {"label", label}});
   }

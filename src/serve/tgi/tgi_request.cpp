@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
 #include "serve/openai/chat_body.h"
 
 namespace foretoken {
@@ -120,7 +121,7 @@ Result<TgiRequest> parse_tgi_request(const json& body, const OpenAiDefaults& def
   if (request.details && request.tells_prompt && !streams) openai["prompt_logprobs"] = 0;
   FT_ASSIGN_OR_RETURN(request.text,
                       parse_openai_request(OpenAiKind::kCompletion, openai, defaults));
-  for (std::string& warning : warnings) request.text.warnings.push_back(std::move(warning));
+  add_warnings(warnings, &request.text.warnings);
   return request;
 }
 
