@@ -59,9 +59,9 @@ bool is_dense_module(const std::string& name) {
 
 // A tokenizer's vocabulary in a form other than tokenizer.json.
 bool is_vocabulary(const std::string& name) {
-  static const std::set<std::string> names = {"tekken.json",    "spiece.model",
-                                              "tiktoken.model", "sentencepiece.bpe.model",
-                                              "vocab.json",     "merges.txt"};
+  static const std::set<std::string> names = {
+      "tekken.json", "spiece.model", "tiktoken.model", "sentencepiece.bpe.model",
+      "vocab.json",  "merges.txt",   "spm.model"};
   return name.find('/') == std::string::npos &&
          (names.count(name) > 0 || starts_with(name, "tokenizer.model") ||
           ends_with(name, ".tiktoken"));

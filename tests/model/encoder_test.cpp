@@ -145,10 +145,11 @@ TEST_P(Encoder, LabelsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Encoder,
-                         testing::Values("bert", "bert_judge", "distilbert", "electra_judge",
-                                         "embedding_gemma", "ernie", "eurobert", "gte", "gte_judge",
-                                         "jina_bert", "jina3", "modern_bert", "modern_bert_judge",
-                                         "mpnet", "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
+                         testing::Values("bert", "bert_judge", "deberta", "deberta_judge",
+                                         "distilbert", "electra_judge", "embedding_gemma", "ernie",
+                                         "eurobert", "gte", "gte_judge", "jina_bert", "jina3",
+                                         "modern_bert", "modern_bert_judge", "mpnet", "nomic_bert",
+                                         "xlm_roberta_judge", "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(OfFiles, Encoder,
@@ -285,6 +286,41 @@ TEST(Encoders, FieldsOfGte) {
            {{"rope_scaling", {{"type", "ntk"}, {"factor", "8"}}}},
            {{"rope_scaling", {{"type", "ntk"}, {"factor", 8.0}, {"mixed_b", 0.6}}}}}) {
     EXPECT_FALSE(parsed(published, changes).ok()) << changes;
+  }
+}
+
+// Published numbers of the third version, as Microsoft writes them.
+TEST(Encoders, FieldsOfDeberta) {
+  nlohmann::json published = kSizes;
+  published.update({{"architectures", {"DebertaV2ForSequenceClassification"}},
+                    {"num_key_value_heads", nullptr},
+                    {"max_position_embeddings", 512},
+                    {"relative_attention", true},
+                    {"share_att_key", true},
+                    {"position_biased_input", false},
+                    {"pos_att_type", "p2c|c2p"},
+                    {"norm_rel_ebd", "layer_norm"},
+                    {"max_relative_positions", -1},
+                    {"position_buckets", 256},
+                    {"type_vocab_size", 0}});
+  const auto whole = parsed(published, nlohmann::json::object());
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_TRUE(whole.value().bidirectional);
+  EXPECT_EQ(whole.value().distances.places(), 512);
+  EXPECT_EQ(whole.value().distances.reach, 512);
+  EXPECT_NEAR(whole.value().attention_scale, 1 / std::sqrt(24.0), 1e-7);
+  const auto plain = parsed(published, {{"position_buckets", -1}});
+  EXPECT_EQ(plain.value().distances.places(), 1024);
+  const auto message = [&](const nlohmann::json& changes) {
+    return parsed(published, changes).status().message();
+  };
+  EXPECT_NE(message({{"conv_kernel_size", 3}}).find("conv_kernel_size 3 is not"),
+            std::string::npos);
+  EXPECT_NE(message({{"pos_att_type", "c2p"}}).find("pos_att_type"), std::string::npos);
+  EXPECT_NE(message({{"position_buckets", 1024}}).find("position_buckets"), std::string::npos);
+  EXPECT_NE(message({{"head_dim", 24}}).find("num_attention_heads"), std::string::npos);
+  for (const char* part : {"relative_attention", "share_att_key", "position_biased_input"}) {
+    EXPECT_NE(message({{part, nullptr}}).find(part), std::string::npos) << part;
   }
 }
 

@@ -35,6 +35,9 @@ MODERN = {**SIZES, "num_hidden_layers": 3, "hidden_activation": "gelu", "local_a
           "sep_token_id": 2}
 GTE = {**BERT, "type_vocab_size": 1, "pad_token_id": 1, "bos_token_id": None, "eos_token_id": None,
        "rope_parameters": {"rope_type": "default", "rope_theta": 160000.0}}
+DEBERTA = {**BERT, "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True,
+           "share_att_key": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"],
+           "norm_rel_ebd": "layer_norm", "position_buckets": 8, "max_relative_positions": 32}
 MODELS = {
     "bert": ("BertModel", "bert", BERT),
     "xlm_roberta": ("XLMRobertaModel", "xlm-roberta",
@@ -75,6 +78,10 @@ MODELS = {
                "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}),
     "electra_judge": ("ElectraForSequenceClassification", "electra",
                       {**BERT, **JUDGE, "embedding_size": 32}),
+    "deberta": ("DebertaV2Model", "deberta-v2", DEBERTA),
+    "deberta_judge": ("DebertaV2ForSequenceClassification", "deberta-v2",
+                      {**DEBERTA, **JUDGE, "position_buckets": -1, "max_relative_positions": 12,
+                       "norm_rel_ebd": "none"}),
     "ernie": ("ErnieModel", "ernie", {**BERT, "use_task_id": True, "task_type_vocab_size": 3}),
 }
 # Texts of which some keys stand in the last bucket.

@@ -25,7 +25,8 @@ constexpr const char* kMerges = "merges.txt";
 constexpr const char* kNames[] = {
     "tekken.json",        "tokenizer.model",         "spiece.model",
     "tiktoken.model",     "sentencepiece.bpe.model", "tokenizer.model.v3",
-    "tokenizer.model.v7", "tokenizer.model.v2",      "tokenizer.model.v1"};
+    "tokenizer.model.v7", "tokenizer.model.v2",      "tokenizer.model.v1",
+    "spm.model"};
 
 bool has_file(const fs::path& file) {
   std::error_code ignored;

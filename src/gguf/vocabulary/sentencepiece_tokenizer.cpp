@@ -57,6 +57,7 @@ class PieceTokenizer {
   bool has_prefix() const {
     return settings_.add_prefix_space.value_or(model_.add_dummy_prefix) && model_.add_dummy_prefix;
   }
+  bool is_deberta() const { return settings_.model_type == "deberta-v2"; }
   bool is_chatglm() const { return settings_.class_name == "ChatGLMTokenizer"; }
   bool is_legacy() const { return settings_.legacy.value_or(true); }
   std::string first_of(PieceType type, size_t skip = 0) const;
@@ -227,8 +228,8 @@ MadeTokenizer PieceTokenizer::make() {
   }
   for (const AddedToken& token : added) added_.insert(token.content);
   const std::map<std::string, std::string> fallbacks = {
-      {"bos_token", first_of(PieceType::kControl)},
-      {"eos_token", first_of(PieceType::kControl, 1)},
+      {"bos_token", is_deberta() ? "[CLS]" : first_of(PieceType::kControl)},
+      {"eos_token", is_deberta() ? "[SEP]" : first_of(PieceType::kControl, 1)},
       {"unk_token", first_of(PieceType::kUnknown)}};
   const auto role = [&](const char* name) { return settings_.role(name, fallbacks.at(name)); };
   MadeTokenizer made;
@@ -238,9 +239,9 @@ MadeTokenizer PieceTokenizer::make() {
       {"added_tokens", added_tokens_json(added)},
       {"normalizer", normalizer()},
       {"pre_tokenizer", pre_tokenizer()},
-      {"post_processor",
-       around_text_json(before_text(role("bos_token")),
-                        token_names(settings_.add_eos.value_or(false), role("eos_token"), ids_))},
+      {"post_processor", around_text_json(before_text(role("bos_token")),
+                                          token_names(settings_.add_eos.value_or(is_deberta()),
+                                                      role("eos_token"), ids_))},
       {"decoder", decoder()},
       {"model", model_.kind == Kind::kBpe ? bpe() : unigram()}};
   return made;

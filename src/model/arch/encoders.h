@@ -21,6 +21,8 @@ inline constexpr const char* kEncoderHeads[] = {"pooler.",
                                                 "vocab_projector.",
                                                 "discriminator_predictions.",
                                                 "generator_predictions.",
+                                                "lm_predictions.",
+                                                "mask_predictions.",
                                                 "generator_lm_head."};
 
 // Of such layers, under the names that model/files/encoder_names.h gives the tensors.

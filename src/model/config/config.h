@@ -9,6 +9,7 @@
 #include "gguf/model_files.h"
 #include "kernels/activation.h"
 #include "model/config/compressed_config.h"
+#include "model/config/distance_config.h"
 #include "model/config/expert_config.h"
 #include "model/config/index_config.h"
 #include "model/config/latent_config.h"
@@ -109,6 +110,7 @@ struct ModelConfig {
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)
   std::vector<float> alibi_slopes;  // [num_heads], as of AttentionArgs; empty: none
   int32_t distance_buckets = 0;     // rows of GqaSpec::distance_bias; 0: there is none
+  DistanceConfig distances;         // of disentangled attention
   float qkv_clip = 0;               // of q, k and v, as of GqaSpec
   int32_t value_head_dim = 0;       // as of GqaSpec, and so are the next
   float value_scale = 1;

@@ -30,6 +30,8 @@ constexpr NamePart kPlaces[] = {
     {"layers.", "layers."},
     {"final_norm.", "norm."},
     {"encoder.relative_attention_bias.", "relative_attention_bias."},
+    {"encoder.rel_embeddings.", "rel_embeddings."},
+    {"encoder.LayerNorm.", "rel_norm."},
 };
 
 // Inside a layer: the first that it has.
@@ -37,6 +39,9 @@ constexpr NamePart kParts[] = {
     {".attention.self.query.", ".self_attn.q_proj."},
     {".attention.self.key.", ".self_attn.k_proj."},
     {".attention.self.value.", ".self_attn.v_proj."},
+    {".attention.self.query_proj.", ".self_attn.q_proj."},
+    {".attention.self.key_proj.", ".self_attn.k_proj."},
+    {".attention.self.value_proj.", ".self_attn.v_proj."},
     {".attention.output.dense.", ".self_attn.o_proj."},
     {".attention.output.LayerNorm.", ".self_attn_layer_norm."},
     {".intermediate.dense.", ".mlp.up_proj."},

@@ -105,14 +105,14 @@ struct GqaSpec {
   bool dynamic_mask = false;
   HeadGates gates = HeadGates::kNone;
   HeadGate gate = HeadGate::kSigmoid;
-  // Of q_proj: a head's queries, then as many gates of its elements, instead of gate_proj (Qwen 3
-  // Next).
+  // Of q_proj: a head's queries, then as many gates of its elements (Qwen 3 Next).
   bool gates_in_q = false;
   QueryScale query_scale = {};  // as of RopeKvArgs
   BlockIndexSpec index = {};
   std::vector<float> slopes = {};  // of all ranks' heads, as of AttentionArgs; empty: none
   // A tensor [distance_buckets, heads] of all layers that scores get (distance_bias.h); null: none.
   const char* distance_bias = nullptr;
+  DistanceConfig distances = {};  // of attention to them (disentangled.h)
   // Names in the checkpoint, behind the layer's.
   const char* base = "self_attn.";
   const char* sinks = nullptr;  // [num_heads], as of AttentionArgs; null: there are none

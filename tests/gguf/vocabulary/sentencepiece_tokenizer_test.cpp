@@ -68,6 +68,25 @@ TEST(SentencePieceTokenizer, ChatGlmsTokensStandBehindThePieces) {
   EXPECT_EQ(json["added_tokens"].size(), 4u);
 }
 
+// DeBERTa's file has the padding before the begin; texts stand between two marks.
+TEST(SentencePieceTokenizer, DebertasMarksStandAroundATextWithoutSettings) {
+  SentencePieceModel model = small_model();
+  model.kind = SentencePieceModel::Kind::kUnigram;
+  model.pieces = {{"[PAD]", 0, Type::kControl},
+                  {"[CLS]", 0, Type::kControl},
+                  {"[SEP]", 0, Type::kControl},
+                  {"[UNK]", 0, Type::kUnknown},
+                  {"a", -1, Type::kNormal}};
+  TokenizerSettings settings;
+  settings.model_type = "deberta-v2";
+  const auto made = sentencepiece_tokenizer(model, settings, "spm.model");
+  ASSERT_TRUE(made.ok());
+  const nlohmann::json& around = made.value().tokenizer["post_processor"]["single"];
+  ASSERT_EQ(around.size(), 3u);
+  EXPECT_EQ(around[0]["SpecialToken"]["id"], "[CLS]");
+  EXPECT_EQ(around[2]["SpecialToken"]["id"], "[SEP]");
+}
+
 TEST(SentencePieceTokenizer, OtherKindsAreRefused) {
   SentencePieceModel model = small_model();
   model.kind = SentencePieceModel::Kind::kWord;

@@ -242,6 +242,9 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
                                           whole.gates_in_q && whole.qkv_bias, &gates));
   }
   if (whole.dynamic_mask) FT_RETURN_IF_ERROR(mask.load(loader, base, whole));
+  if (whole.distances.exists()) {
+    FT_RETURN_IF_ERROR(disentangled.load(loader, base, whole));
+  }
   if (whole.index.exists()) {
     FT_RETURN_IF_ERROR(index.load(loader, base, whole));
     FT_RETURN_IF_ERROR(check_alike_kv_scales(loader, base));
@@ -389,6 +392,9 @@ void Gqa::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch)
 }
 
 void Gqa::attend(const LayerRows& rows, const LayerKv& at, const Scratch& scratch) const {
+  if (spec.distances.exists()) {
+    return disentangled.attend(rows, at, spec, dtype, {scratch.qkv, scratch.attended});
+  }
   // Ahead of rope_kv: attention reads what is chosen before the op ahead of it has ended.
   if (index.exists()) index.choose(rows, at, scratch.index, dtype);
   keep(rows, at, scratch);

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "model/layer/attention/attention_scratch.h"
 #include "model/layer/attention/block_index.h"
+#include "model/layer/attention/disentangled.h"
 #include "model/layer/attention/head_difference.h"
 #include "model/layer/attention/key_mask.h"
 #include "model/layer/attention/kv_scales.h"
@@ -36,6 +37,7 @@ struct Gqa {
   HeadDifference difference;     // before it, where spec.differs()
   KeyMask mask;                  // where spec.dynamic_mask
   BlockIndex index;              // where spec.index exists
+  Disentangled disentangled;     // where spec.distances exists
   Linear gates;                  // [spec.num_gates(), spec.inputs]; no outputs: there are none
   // Number of the rank's first query head among all, and its slope in those of all, or null.
   int32_t first_head = 0;
@@ -68,10 +70,11 @@ struct Gqa {
   // until the loader has finished or stopped. Errors as of WeightLoader.
   Status load(PartLoader& loader, const std::string& base, const GqaSpec& whole);
 
-  // Calls f for each matrix that adapters may change: none of the indexer.
+  // Calls f for each matrix that adapters may change: none of the indexer, nor those that a table
+  // of distances was multiplied with.
   template <class F>
   void for_each_linear(const F& f) {
-    f(qkv);
+    if (!spec.distances.exists()) f(qkv);
     if (has_gates()) f(gates);
     f(o);
   }
