@@ -165,14 +165,16 @@ ordered_json inspect_engine(const EngineInfo& info) {
           {"load_seconds", info.load_seconds}};
 }
 
-// The list of a quantised model's tensors is read; a folder may lack its weights.
+// The list of the tensors is read where they may be quantised or halves; a folder may lack its
+// weights.
 Result<int64_t> count_weights(const EngineConfig& engine, const ModelFiles& files,
                               const ModelConfig& config, const DecoderTraits& traits) {
   const int64_t plain = decoder_weight_bytes(config, traits);
   if (is_dummy(engine.load_format)) return plain;
   if (!files.is_gguf()) {
     FT_ASSIGN_OR_RETURN(const auto json, read_config_json(files));
-    if (!json.contains("quantization_config")) return plain;
+    const bool may_be_smaller = json.contains("quantization_config") || config.dtype == DType::kF32;
+    if (!may_be_smaller) return plain;
   }
   FT_ASSIGN_OR_RETURN(const auto device, open_configured_device(engine));
   const auto stored = stored_weight_bytes(*device, files, config, traits);

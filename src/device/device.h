@@ -11,6 +11,7 @@
 #include "device/communicator.h"
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "device/row_table.h"
 #include "group/rank_link.h"
 
 namespace foretoken {
@@ -106,6 +107,9 @@ class Device {
   virtual void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype,
                             WeightOrder order = WeightOrder::kPlain, int64_t unit_rows = 0) = 0;
   virtual void free_weight(void* weight) = 0;
+  // The rows of a weight where they lie, as long as it stays; none where ops cannot look them up
+  // there.
+  virtual RowTable rows_of_weight(const void* /*weight*/) const { return {}; }
   // Rows with which a product of so many outputs occupies the whole device once: of many rows,
   // a few more than a multiple of these take up to as long as twice as many. 0: each row takes as
   // long as another.

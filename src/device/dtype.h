@@ -4,7 +4,8 @@
 
 namespace foretoken {
 
-enum class DType : uint8_t { kF32, kBF16, kI32, kU64 };
+// kF16: of tables that ops look rows up in (device/row_table.h); nothing is computed in it.
+enum class DType : uint8_t { kF32, kBF16, kI32, kU64, kF16 };
 
 constexpr size_t dtype_size(DType dtype) {
   switch (dtype) {
@@ -12,6 +13,7 @@ constexpr size_t dtype_size(DType dtype) {
     case DType::kI32:
       return 4;
     case DType::kBF16:
+    case DType::kF16:
       return 2;
     case DType::kU64:
       return 8;
@@ -29,6 +31,8 @@ constexpr const char* dtype_name(DType dtype) {
       return "int32";
     case DType::kU64:
       return "uint64";
+    case DType::kF16:
+      return "float16";
   }
   return "?";
 }

@@ -48,8 +48,8 @@ class BlockHead {
   // do not. The token before a draft is embedded, and that or, with a Gru, the features of all
   // tokens before it are what `output` reads.
   struct Markov {
-    const void* embedding = nullptr;  // [vocab, rank, or hidden before a Gru] of the layers' type
-    const Linear* output = nullptr;   // [rows, rank], added to the output matrix' products
+    RowTable embedding;                  // [vocab, rank, or hidden before a Gru]
+    const Linear* output = nullptr;      // [rows, rank], added to the output matrix' products
     const Linear* confidence = nullptr;  // [1, hidden and, where it reads them, rank]
     Gru gru{};
     int32_t plain_drafts = 0;   // so many of the first drafts have nothing added

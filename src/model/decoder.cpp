@@ -80,7 +80,7 @@ class Decoder final : public Model {
   const std::vector<int32_t>& tapped_layers() const override { return taps_.layers(); }
   void pass_on(std::vector<int32_t> layers) override { taps_.pass_on(std::move(layers)); }
   SharedHead shared_head() const override { return {weights_.head.get(), sharding_}; }
-  Result<const void*> shared_embedding() override;
+  Result<RowTable> shared_embedding() override;
   std::optional<LentKv> lent_kv(bool windowed) const override {
     return lend_kv(config_, plan_, stages_, weights_.layers, windowed);
   }
@@ -194,15 +194,15 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   return {};
 }
 
-Result<const void*> Decoder::shared_embedding() {
-  if (weights_.embedding == nullptr) {
+Result<RowTable> Decoder::shared_embedding() {
+  RowTable& table = weights_.embedding;
+  if (!table.exists()) table = rows_of_head(weights_, config_, sharding_);
+  if (!table.exists()) {
     const ModelFiles* files = load_format_ == LoadFormat::kDummy ? nullptr : &files_;
-    FT_ASSIGN_OR_RETURN(weights_.embedding,
-                        load_embedding(device_, weight_arena_, files, config_, traits_));
-    weight_bytes_ += int64_t{config_.own_ids()} * config_.hidden_size *
-                     static_cast<int64_t>(dtype_size(config_.dtype));
+    FT_ASSIGN_OR_RETURN(table, load_embedding(device_, weight_arena_, files, config_, traits_));
+    weight_bytes_ += table.num_bytes(config_.own_ids(), config_.hidden_size);
   }
-  return weights_.embedding;
+  return table;
 }
 
 Status Decoder::upload_ropes(WeightLoader& loader) {

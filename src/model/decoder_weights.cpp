@@ -106,30 +106,6 @@ double hyper_weights(const ModelConfig& config) {
   return config.hyper.exist() ? HyperStreams::num_weights(config) : 0;
 }
 
-std::string embedding_name(const DecoderTraits& traits, const DecoderTraits::Place& place) {
-  return std::string(place.body) + traits.embedding + ".weight";
-}
-
-// Beside "<head>.weight".
-std::string bias_name(const DecoderTraits::Place& place) {
-  const std::string_view head = place.head;
-  return std::string(head.substr(0, head.rfind('.'))) + ".bias";
-}
-
-// Where else decoders stand when they were saved as a part of something larger, or without their
-// output matrix.
-constexpr DecoderTraits::Place kOtherPlaces[] = {
-    {"model.language_model.", "lm_head.weight"},
-    {"language_model.model.", "language_model.lm_head.weight"},
-    {"language_model.model.", "lm_head.weight"},
-    {"language_model.model.", "language_model.output.weight"},
-    {"language_model.backbone.", "language_model.lm_head.weight"},
-    {"thinker.model.", "thinker.lm_head.weight"},
-    {"llm.model.", "llm.lm_head.weight"},
-    {"model.text_model.", "lm_head.weight"},
-    {"language_model.", "lm_head.weight"},
-    {"", "lm_head.weight"},
-};
 // Beginnings of the other parts' tensors, as far as they are known.
 constexpr const char* kOtherParts[] = {"vision_tower.", "vision_model.",          "visual.",
                                        "mm_projector.", "multi_modal_projector.", "audio_tower."};
@@ -163,22 +139,7 @@ void share_kv_scales(std::vector<DecoderLayer>& layers, size_t index) {
 }  // namespace
 
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader) {
-  for (const DecoderTraits::Place& place : traits.places) {
-    if (place.body != nullptr && loader.has(embedding_name(traits, place))) return place;
-  }
-  const DecoderTraits::Place* found = nullptr;
-  for (const DecoderTraits::Place& place : kOtherPlaces) {
-    if (!loader.has(embedding_name(traits, place))) continue;
-    if (loader.has(place.head)) return place;
-    if (found == nullptr) found = &place;
-  }
-  return found != nullptr ? *found : traits.places[0];
-}
-
-std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& traits,
-                               const DecoderTraits::Place& place) {
-  if (!config.tie_word_embeddings) return place.head;
-  return embedding_name(traits, place);
+  return find_place(traits, [&](const std::string& name) { return loader.has(name); });
 }
 
 // transformers rounds the factor to the model's type.
@@ -272,10 +233,19 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
     count += double(config.own_ids()) * hidden + LearnedPositions::num_weights(config) +
              LayerInputs::num_weights(config) + embedding_norm_weights(config, traits);
   }
-  // A tied head is packed beside the table.
   if (stages.is_last()) count += double(own.count) * hidden;
   if (has_last_norm(stages, config)) count += last_norm_weights(config, traits);
   return whole_number(count * static_cast<double>(dtype_size(config.dtype)));
+}
+
+bool head_has_embedding(const ModelConfig& config, const Sharding& sharding) {
+  return config.tie_word_embeddings && !config.normed_head && config.embedding_rows == 0 &&
+         sharding.size == 1;
+}
+
+RowTable rows_of_head(const DecoderWeights& weights, const ModelConfig& config,
+                      const Sharding& sharding) {
+  return head_has_embedding(config, sharding) ? weights.head.rows() : RowTable();
 }
 
 bool runs_layer(const Stages& stages, const ModelConfig& config, int32_t stored_layer) {
@@ -317,6 +287,7 @@ struct StageReader {
   std::vector<TensorPart> head_rows(int64_t first, int64_t end) const;
   Status read_head(DecoderWeights* weights);
   Status expect_head();
+  Status end_in_head(DecoderWeights* weights);
   void describe_ends(DecoderWeights* weights) const;
 };
 
@@ -341,11 +312,15 @@ void StageReader::ignore_others(DecoderWeights* weights) {
 
 Status StageReader::read_embedding(DecoderWeights* weights) {
   const std::string name = embedding_name(traits, place);
-  if (stages.is_first()) {
+  if (stages.is_first() && stages.is_last() && head_has_embedding(config, sharding)) {
+    FT_RETURN_IF_ERROR(read_head(weights));
+    weights->embedding = rows_of_head(*weights, config, sharding);
+  }
+  if (stages.is_first() && !weights->embedding.exists()) {
     FT_ASSIGN_OR_RETURN(
         weights->embedding,
         loader.table(arena, name, config.own_ids(), config.hidden_size, config.embedding_rows));
-  } else {
+  } else if (!stages.is_first()) {
     const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.own_ids(),
                               config.hidden_size};
     FT_RETURN_IF_ERROR(loader.expect(name, stored));
@@ -431,6 +406,12 @@ Status StageReader::expect_head() {
   return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
 }
 
+// One that lends its rows to the embedding was read with that.
+Status StageReader::end_in_head(DecoderWeights* weights) {
+  if (!stages.is_last()) return expect_head();
+  return weights->head.get() == nullptr ? read_head(weights) : Status();
+}
+
 // An output matrix that is divided by its rows' lengths is no linear layer to those who train.
 void StageReader::describe_ends(DecoderWeights* weights) const {
   const int32_t hidden = config.hidden_size, vocab = config.vocab_size;
@@ -464,15 +445,15 @@ Result<DecoderWeights> load_decoder_weights(Arena& arena, const ModelConfig& con
   FT_RETURN_IF_ERROR(reader.read_embedding(&weights));
   FT_RETURN_IF_ERROR(reader.read_layers(&weights));
   FT_RETURN_IF_ERROR(reader.read_last_norm(&weights));
-  FT_RETURN_IF_ERROR(stages.is_last() ? reader.read_head(&weights) : reader.expect_head());
+  FT_RETURN_IF_ERROR(reader.end_in_head(&weights));
   if (config.tie_word_embeddings) loader.ignore(reader.place.head);
   reader.describe_ends(&weights);
   FT_RETURN_IF_ERROR(guard.finish());
   return weights;
 }
 
-Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
-                                   const ModelConfig& config, const DecoderTraits& traits) {
+Result<RowTable> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
+                                const ModelConfig& config, const DecoderTraits& traits) {
   std::optional<Checkpoint> checkpoint;
   if (files != nullptr) {
     FT_ASSIGN_OR_RETURN(checkpoint, Checkpoint::open(*files));
@@ -484,8 +465,9 @@ Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFile
                                            config.dtype, bytes, {}, nullptr));
   const std::string name = embedding_name(traits, find_place(traits, *loader));
   WeightLoader::Guard guard(*loader);
-  FT_ASSIGN_OR_RETURN(const void* table, loader->table(arena, name, config.own_ids(),
-                                                       config.hidden_size, config.embedding_rows));
+  FT_ASSIGN_OR_RETURN(
+      const RowTable table,
+      loader->table(arena, name, config.own_ids(), config.hidden_size, config.embedding_rows));
   FT_RETURN_IF_ERROR(guard.finish());
   return table;
 }

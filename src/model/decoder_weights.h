@@ -15,28 +15,25 @@
 #include "model/stack/decoder_layer.h"
 #include "model/weights/sharding.h"
 #include "model/weights/stages.h"
+#include "model/weights/tensor_places.h"
 #include "model/weights/weight_loader.h"
 
 namespace foretoken {
 
-// Where a checkpoint keeps the tensors of the decoder.
+// As find_place of model/weights/tensor_places.h, of what a loader has.
 DecoderTraits::Place find_place(const DecoderTraits& traits, const WeightLoader& loader);
-
-// Name of the output matrix: that of the embedding where they are tied.
-std::string output_matrix_name(const ModelConfig& config, const DecoderTraits& traits,
-                               const DecoderTraits::Place& place);
 
 // The weights of a decoder's stage in device memory.
 struct DecoderWeights {
-  // [own ids, hidden] of the model's type; the first stage's, and of others that lend it to
-  // drafters.
-  const void* embedding = nullptr;
+  // [own ids, hidden]; the first stage's, and of others that lend it to drafters. Its rows may be
+  // those of `head`.
+  RowTable embedding;
   Norm embedding_norm;  // the first stage's; without weights: there is none
   // Of all layers that files hold; those of other stages are empty.
   std::vector<DecoderLayer> layers;
   // The last stage's; the norm also of others where it stands before layers that run again. The
-  // head has this rank's part of the vocabulary, [part, hidden]; it is a copy
-  // of the embedding where they are tied.
+  // head has this rank's part of the vocabulary, [part, hidden]; where they are tied it lends its
+  // rows to the embedding or is a copy of it.
   Norm final_norm;
   PackedWeight head;
   const float* head_bias = nullptr;  // [part] or null; minus infinity for ids that adapters add
@@ -57,10 +54,13 @@ LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig
 // Numbers in the weights of the whole model, those of a tied head once.
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits);
 
-// Bytes that a stage's weights take in device memory, in the type the config names; `config` is
-// that of the rank's part (shard_config).
+// Bytes that a stage's weights take in device memory, in the type the config names, where a tied
+// head is packed beside the table; `config` is that of the rank's part (shard_config).
 int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& traits,
                              const Sharding& sharding = {}, const Stages& stages = {});
+
+// Whether the head of a rank that has one has all rows of the embedding as they are.
+bool head_has_embedding(const ModelConfig& config, const Sharding& sharding);
 
 // Whether a matrix of the checkpoint is packed by this stage; by its name alone.
 bool stage_packs(const Stages& stages, const ModelConfig& config, const DecoderTraits& traits,
@@ -85,9 +85,14 @@ std::optional<LentKv> lend_kv(const ModelConfig& config, const DecoderPlan& plan
 // What embeddings are multiplied by.
 float embedding_scale(const ModelConfig& config, const DecoderTraits& traits);
 
+// The embedding [own ids, hidden] where it lies in the head; none where it does not, or where the
+// device does not look rows up there.
+RowTable rows_of_head(const DecoderWeights& weights, const ModelConfig& config,
+                      const Sharding& sharding);
+
 // The embedding [own ids, hidden] alone, in memory of `arena`. files: null for random weights.
 // Blocks until it is there. Errors as of WeightLoader.
-Result<const void*> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
-                                   const ModelConfig& config, const DecoderTraits& traits);
+Result<RowTable> load_embedding(Device& device, Arena& arena, const ModelFiles* files,
+                                const ModelConfig& config, const DecoderTraits& traits);
 
 }  // namespace foretoken

@@ -21,24 +21,24 @@ namespace foretoken {
 // A module of a draft head in device memory: its layers and what leads into and out of it. Null: it
 // has none.
 struct DraftModuleWeights {
-  const void* embedding = nullptr;  // [vocab, hidden]; its own or the target's
-  Linear fc;                        // of [embedding, state], or of each of the state's streams
-  Linear embed_fc;                  // of the embedding, where that is so
-  HyperStreams streams;             // the same; empty: there is one
-  std::vector<Norm> tap_norms;      // [target's hidden size] each; of EAGLE-3.1
-  Norm all_taps_norm;               // [width of all taps]; of EAGLE-3.1
-  Norm embed_norm;                  // [hidden]
-  Norm state_norm;                  // [hidden]
+  RowTable embedding;           // [vocab, hidden]; its own or the target's
+  Linear fc;                    // of [embedding, state], or of each of the state's streams
+  Linear embed_fc;              // of the embedding, where that is so
+  HyperStreams streams;         // the same; empty: there is one
+  std::vector<Norm> tap_norms;  // [target's hidden size] each; of EAGLE-3.1
+  Norm all_taps_norm;           // [width of all taps]; of EAGLE-3.1
+  Norm embed_norm;              // [hidden]
+  Norm state_norm;              // [hidden]
   DecoderLayer layer;
-  std::vector<DecoderLayer> deeper;        // behind it; of EAGLE heads of several layers
-  const float* mask_taps = nullptr;        // [width of all taps] in place of a mask's; of P-EAGLE
-  Norm output_norm;                        // [hidden] before the output matrix
-  const void* markov_embedding = nullptr;  // [vocab, markov_rank] of DSpark
-  Linear gru_input;                        // [3 gru_size, hidden] of Domino
-  Linear gru_state;                        // [3 gru_size, gru_size] of Domino
-  Linear gru_features;                     // [gru_rank, hidden and gru_size] of Domino
-  Linear added;                            // [rows of `head`, added_rank] of both
-  Linear confidence;                       // [1, hidden and markov_rank] of DSpark
+  std::vector<DecoderLayer> deeper;  // behind it; of EAGLE heads of several layers
+  const float* mask_taps = nullptr;  // [width of all taps] in place of a mask's; of P-EAGLE
+  Norm output_norm;                  // [hidden] before the output matrix
+  RowTable markov_embedding;         // [vocab, markov_rank] of DSpark
+  Linear gru_input;                  // [3 gru_size, hidden] of Domino
+  Linear gru_state;                  // [3 gru_size, gru_size] of Domino
+  Linear gru_features;               // [gru_rank, hidden and gru_size] of Domino
+  Linear added;                      // [rows of `head`, added_rank] of both
+  Linear confidence;                 // [1, hidden and markov_rank] of DSpark
   PackedWeight own_head;
   DraftHead::Head head;  // own_head, one that modules share, or the target's
 };

@@ -17,11 +17,10 @@ Status LearnedPositions::load(PartLoader& loader, Arena& arena, const std::strin
   eps_ = config.rms_norm_eps;
   dtype_ = config.dtype;
   num_positions_ = config.learned_positions - config.first_position_row;
-  FT_ASSIGN_OR_RETURN(const void* all, loader.weights().table(arena, name + ".weight",
-                                                              config.learned_positions, hidden_));
-  table_ = static_cast<const std::byte*>(all) + static_cast<size_t>(config.first_position_row) *
-                                                    static_cast<size_t>(hidden_) *
-                                                    dtype_size(dtype_);
+  FT_ASSIGN_OR_RETURN(
+      table_, loader.weights().table(arena, name + ".weight", config.learned_positions, hidden_));
+  table_.data = static_cast<const std::byte*>(table_.data) +
+                table_.num_bytes(config.first_position_row, hidden_);
   return {};
 }
 

@@ -14,7 +14,7 @@ class LearnedPositions {
   // only asks for it; nothing where the model has none. Errors as of WeightLoader.
   Status load(PartLoader& loader, Arena& arena, const std::string& name, bool is_own = true);
   Status take_scratch(const ScratchSource& source);
-  bool empty() const { return table_ == nullptr; }
+  bool empty() const { return !table_.exists(); }
 
   // Enqueues residual += those of the live rows' positions; residual [max_rows, hidden].
   void add(const LayerRows& rows, float* residual) const;
@@ -23,7 +23,7 @@ class LearnedPositions {
   static double num_weights(const ModelConfig& config);
 
  private:
-  const void* table_ = nullptr;  // [positions, hidden] of the model's type, from position 0 on
+  RowTable table_;  // [positions, hidden], from position 0 on
   int32_t num_positions_ = 0;
   int32_t hidden_ = 0;
   float eps_ = 0;

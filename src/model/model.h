@@ -150,10 +150,10 @@ class Model {
   virtual void pass_on(std::vector<int32_t> layers) = 0;
   // The last stage's.
   virtual SharedHead shared_head() const = 0;
-  // The embedding for a drafter: [own ids, hidden] of the model's type in device memory. A stage
+  // The embedding for a drafter: [own ids, hidden], of the model's type or halves. A stage
   // that embeds no tokens itself reads it from the model's files now, once, and weight_bytes grows.
   // Start-up only. Errors as of load_model.
-  virtual Result<const void*> shared_embedding() = 0;
+  virtual Result<RowTable> shared_embedding() = 0;
 
   // The keys and values of the last layer with a window, or without one; none where the model has
   // no such layer, or where it is another stage's.

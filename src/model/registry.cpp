@@ -10,7 +10,9 @@
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
 #include "model/files/forms/quantization.h"
+#include "model/files/forms/quantized_tensor.h"
 #include "model/model_parts.h"
+#include "model/weights/tensor_places.h"
 
 namespace foretoken {
 namespace {
@@ -22,6 +24,55 @@ bool is_absorbed(const std::string& name) {
          name.find(".k_b_proj.") != std::string::npos || name.find(".wo_a.") != std::string::npos;
 }
 
+// What of a checkpoint a stage of a decoder keeps in device memory.
+struct StoredTensors {
+  const Device& device;
+  const Checkpoint& checkpoint;
+  const ModelConfig& config;  // of the whole model
+  const DecoderTraits& traits;
+  const LoadOptions& options;
+  DecoderTraits::Place place = find_place(
+      traits, [this](const std::string& name) { return checkpoint.tensors().contains(name); });
+
+  int64_t matrices_saving() const;
+  int64_t tables_saving() const;
+  bool is_lent(const TensorView& embedding) const;
+};
+
+// Bytes by which all ranks' parts of matrices are smaller than in the model's type.
+int64_t StoredTensors::matrices_saving() const {
+  const std::string head = output_matrix_name(config, traits, place);
+  const auto counts = [&](const std::string& name) {
+    const bool is_part = name.starts_with(place.body) || name == head;
+    return is_part && stage_packs(options.stages, config, traits, name) && !is_absorbed(name) &&
+           !is_looked_up(name, config, traits, place);
+  };
+  return WeightLoader::quantized_saving(device, checkpoint, config.dtype, options.rounding, counts);
+}
+
+// Whether look-ups read the embedding in the head.
+bool StoredTensors::is_lent(const TensorView& embedding) const {
+  return options.stages.is_last() && head_has_embedding(config, options.sharding) &&
+         device.keeps_quantized(*quantized_form(embedding), config.hidden_size, config.dtype);
+}
+
+// The same of tables that rows are looked up in, each of which is whole on a rank.
+int64_t StoredTensors::tables_saving() const {
+  if (!options.stages.is_first()) return 0;
+  int64_t saved = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const bool is_embedding = name == embedding_name(traits, place);
+    if (!is_embedding && !is_looked_up(name, config, traits, place)) continue;
+    const DType dtype = looked_up_dtype(*tensor, config.dtype);
+    if (dtype == config.dtype) continue;
+    const int64_t own = int64_t{config.own_ids()} * config.hidden_size;
+    const int64_t count = is_embedding ? own : tensor->num_elements();
+    const size_t stored = is_embedding && is_lent(*tensor) ? 0 : dtype_size(dtype);
+    saved += count * static_cast<int64_t>(dtype_size(config.dtype) - stored);
+  }
+  return saved;
+}
+
 // Of what this rank keeps in device memory; exact where nothing is quantised.
 Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
                               const DecoderTraits& traits, const Checkpoint* checkpoint,
@@ -30,14 +81,12 @@ Result<int64_t> bytes_to_load(const Device& device, const ModelConfig& config,
   const Stages& stages = options.stages;
   const int64_t bytes = decoder_weight_bytes(part, traits, options.sharding, stages);
   if (checkpoint != nullptr) {
-    const auto counts = [&](const std::string& name) {
-      return stage_packs(stages, config, traits, name) && !is_absorbed(name);
-    };
-    const int64_t saving =
-        WeightLoader::quantized_saving(device, *checkpoint, config.dtype, options.rounding, counts);
-    if (!options.sharding.deals_experts()) return bytes - saving / options.sharding.size;
+    const StoredTensors stored{device, *checkpoint, config, traits, options};
+    const int64_t saving = stored.matrices_saving();
+    const int64_t left = bytes - stored.tables_saving();
+    if (!options.sharding.deals_experts()) return left - saving / options.sharding.size;
     const int64_t whole = decoder_weight_bytes(config, traits, {}, stages);
-    return bytes - static_cast<int64_t>(double(saving) * double(bytes) / double(whole));
+    return left - static_cast<int64_t>(double(saving) * double(bytes) / double(whole));
   }
   if (options.dummy_recipe == nullptr) return bytes;
   const auto element = static_cast<int64_t>(dtype_size(config.dtype));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/half.h"
 #include "device/device.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/step_types.h"
@@ -152,9 +153,10 @@ inline Stored store_as(const std::vector<float>& floats, DType dtype) {
       std::memcpy(&stored.bytes[i * 4], &floats[i], 4);
       stored.values[i] = floats[i];
     } else {
-      const uint16_t bits = bf16_from_float(floats[i]);
+      const bool is_half = dtype == DType::kF16;
+      const uint16_t bits = is_half ? half_from_float(floats[i]) : bf16_from_float(floats[i]);
       std::memcpy(&stored.bytes[i * 2], &bits, 2);
-      stored.values[i] = bf16_to_float(bits);
+      stored.values[i] = is_half ? half_to_float(bits) : bf16_to_float(bits);
     }
   }
   return stored;

@@ -38,21 +38,23 @@ void check_move(Gpu& gpu, DType in_dtype, DType out_dtype, RowKind kind) {
          text("%s->%s", dtype_name(in_dtype), dtype_name(out_dtype)));
 }
 
-void check_pair(Gpu& gpu, DType dtype, DType states_dtype, bool norms, int hidden) {
+void check_pair(Gpu& gpu, DType dtype, DType states_dtype, bool norms, int hidden,
+                bool of_halves = false) {
   Pool pool(gpu);
+  const DType stored = of_halves ? DType::kF16 : dtype;
   const int rows = 6, vocab = 30;
-  const Stored table = store_as(random_floats(vocab * hidden, 72), dtype);
+  const Stored table = store_as(random_floats(vocab * hidden, 72), stored);
+  const RowTable lent{pool.upload(table.bytes), stored};
   const Stored states = store_as(random_floats(rows * hidden, 73, 5.0f), states_dtype);
   const auto embed_norm = random_floats(hidden, 74);
   const auto states_norm = random_floats(hidden, 75);
   const std::vector<int32_t> ids = {3, 29, 30, -1, 0, 5};
   void* out = pool.take(rows * 2 * hidden * dtype_size(dtype));
   const float scale = 1.5f, eps = 1e-5f;
-  gpu.queue->launch(PairRowsArgs{device_counts(pool, rows - 1, 0), pool.upload(ids),
-                                 pool.upload(table.bytes), pool.upload(states.bytes),
-                                 norms ? pool.upload(embed_norm) : nullptr,
-                                 norms ? pool.upload(states_norm) : nullptr, out, rows, vocab,
-                                 hidden, scale, eps, states_dtype, dtype});
+  gpu.queue->launch(PairRowsArgs{
+      device_counts(pool, rows - 1, 0), pool.upload(ids), lent, pool.upload(states.bytes),
+      norms ? pool.upload(embed_norm) : nullptr, norms ? pool.upload(states_norm) : nullptr, out,
+      rows, vocab, hidden, scale, eps, states_dtype, dtype});
   std::vector<double> want;
   const auto add_half = [&](const double* from, double factor, const std::vector<float>& norm) {
     double squares = 0;
@@ -386,6 +388,7 @@ void check_draft(Gpu& gpu) {
       for (const bool norms : {false, true}) {
         check_pair(gpu, out, in, norms, 75);
         check_pair(gpu, out, in, norms, 4096);
+        if (out == DType::kF32) check_pair(gpu, out, in, norms, 4096, true);
       }
     }
   }

@@ -18,21 +18,23 @@ void compare(Gpu& gpu, const char* name, const void* device_out, DType dtype,
   report(error < tolerance(dtype), name, text("%s error %.2e", detail.c_str(), error));
 }
 
-void check_embed(Gpu& gpu, DType dtype) {
+void check_embed(Gpu& gpu, DType dtype, bool of_halves = false) {
   Pool pool(gpu);
   const int rows = 7, hidden = 75, vocab = 90;
-  const Stored table = store_as(random_floats(vocab * hidden, 1), dtype);
+  const DType stored = of_halves ? DType::kF16 : dtype;
+  const Stored table = store_as(random_floats(vocab * hidden, 1), stored);
   const std::vector<int32_t> ids = {5, 0, 89, -1, 90, 7, 7};
   float* out = pool.array<float>(rows * hidden);
-  gpu.queue->launch(EmbedArgs{device_counts(pool, rows - 1, 0), pool.upload(ids),
-                              pool.upload(table.bytes), out, rows, vocab, hidden, dtype, 55.5f});
+  const RowTable lent{pool.upload(table.bytes), stored};
+  gpu.queue->launch(EmbedArgs{device_counts(pool, rows - 1, 0), pool.upload(ids), lent, out, rows,
+                              vocab, hidden, dtype, 55.5f});
   std::vector<double> expected(rows * hidden, 0.0);
   for (int r = 0; r + 1 < rows; ++r) {
     const int id = ids[r] >= 0 && ids[r] < vocab ? ids[r] : 0;
     for (int c = 0; c < hidden; ++c)
       expected[r * hidden + c] = 55.5 * table.values[id * hidden + c];
   }
-  compare(gpu, "embed", out, DType::kF32, expected, dtype_name(dtype));
+  compare(gpu, "embed", out, DType::kF32, expected, dtype_name(stored));
 }
 
 void check_rms_norm(Gpu& gpu, DType out_dtype, int hidden, bool gather) {
@@ -178,6 +180,7 @@ void check_rope_kv(Gpu& gpu, DType dtype, int head_dim, int rotary_dim, bool nor
 }  // namespace
 
 void check_rows(Gpu& gpu) {
+  check_embed(gpu, DType::kF32, true);
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     check_embed(gpu, dtype);
     check_rms_norm(gpu, dtype, 75, false);

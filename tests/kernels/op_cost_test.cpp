@@ -119,7 +119,7 @@ TEST(OpCost, ANormWithTheEmbeddingIsWrittenToo) {
   EmbedArgs args{};
   args.max_rows = 4;
   args.hidden = 10;
-  args.dtype = DType::kBF16;
+  args.dtype = args.table.dtype = DType::kBF16;
   EXPECT_EQ(op_cost(Op::kEmbed, &args, four_rows()).row_bytes, 4 * 10 * (2 + 4));
   const float weight[10] = {};
   args.norm_weight = weight;

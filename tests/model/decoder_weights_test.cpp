@@ -298,20 +298,20 @@ TEST_P(StageWeights, RanksOfAStageShareItsOutputMatrix) {
 TEST_P(StageWeights, TheEmbeddingIsLent) {
   const auto first = load({0, 2}), last = load({1, 2});
   const int64_t first_bytes = first->weight_bytes(), last_bytes = last->weight_bytes();
-  const void* own = first->shared_embedding().value();
+  const RowTable own = first->shared_embedding().value();
   EXPECT_EQ(first->weight_bytes(), first_bytes);
-  const Result<const void*> lent = last->shared_embedding();
+  const Result<RowTable> lent = last->shared_embedding();
   ASSERT_TRUE(lent.ok()) << lent.status().message();
   EXPECT_EQ(last->weight_bytes(), last_bytes + table_bytes());
-  EXPECT_EQ(last->shared_embedding().value(), lent.value());
+  EXPECT_EQ(last->shared_embedding().value().data, lent.value().data);
   EXPECT_EQ(last->weight_bytes(), last_bytes + table_bytes());
   const auto size = static_cast<size_t>(table_bytes());
   Arena pinned(model_device(), MemoryKind::kPinned);
   void* const a = pinned.take(size, "a table").value();
   void* const b = pinned.take(size, "a table").value();
   const auto queue = model_device().make_queue().value();
-  queue->copy(a, own, size);
-  queue->copy(b, lent.value(), size);
+  queue->copy(a, own.data, size);
+  queue->copy(b, lent.value().data, size);
   ASSERT_TRUE(queue->drain().ok());
   EXPECT_EQ(std::memcmp(a, b, size), 0);
 }

@@ -42,6 +42,60 @@ void widen(const std::string& gguf, const test::ScratchFolder& folder) {
       << gguf_model_config(*GgufFile::open(gguf).value()).value();
 }
 
+bool keeps_halves() {
+  return test::model_device().keeps_quantized({16, GroupScale::kNone, 1}, 256, DType::kF32);
+}
+
+// The tensors of a file of halves in a folder, which has the head as a tensor of its own: the table
+// of `table` type.
+void untie(const std::string& gguf, FileDType table, const test::ScratchFolder& folder) {
+  const auto checkpoint = Checkpoint::open(gguf).value();
+  std::vector<TensorToWrite> tensors;
+  const auto add = [&](const std::string& name, const TensorView* view, FileDType type) {
+    const DType dtype = type == FileDType::kF16 ? DType::kF16 : DType::kF32;
+    tensors.push_back({name, type, view->shape, [view, dtype](std::byte* out) {
+                         ASSERT_TRUE(convert_tensor(*view, dtype, out).ok());
+                       }});
+  };
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    const bool is_table = name == "model.embed_tokens.weight";
+    add(name, view, is_table ? table : view->dtype);
+    if (is_table) add("lm_head.weight", view, view->dtype);
+  }
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  auto config = gguf_model_config(*GgufFile::open(gguf).value()).value();
+  config["tie_word_embeddings"] = false;
+  std::ofstream(folder.file("config.json")) << config;
+}
+
+// Look-ups read the halves of the head, or of a table beside it, with the bits of floats.
+TEST(HalvesModel, TheEmbeddingLiesOnceAndAsTheFileHasIt) {
+  if (!keeps_halves()) GTEST_SKIP() << "the device multiplies no halves";
+  const test::ScratchFolder folder, halves, floats;
+  const std::string path = test::QuantizedGguf().write(folder.file("model.gguf"), 2, kVocab, "F16");
+  untie(path, FileDType::kF16, halves);
+  untie(path, FileDType::kF32, floats);
+  const int64_t table = int64_t{kVocab} * test::QuantizedGguf::kHidden;
+  int64_t in_file = 0;
+  const auto checkpoint = Checkpoint::open(path).value();
+  for (const auto& [name, view] : checkpoint.tensors()) in_file += view->num_bytes;
+  const auto tied = test::load_test_model(path, {"auto", ""}, 64);
+  const auto beside = test::load_test_model(halves.path(), {"auto", ""}, 64);
+  const auto wide = test::load_test_model(floats.path(), {"float32", ""}, 64);
+  EXPECT_EQ(tied->weight_bytes(), in_file);
+  EXPECT_EQ(beside->weight_bytes(), in_file + table * 2);
+  EXPECT_EQ(wide->weight_bytes(), in_file + table * 4);
+  const RowTable lent = tied->shared_embedding().value();
+  EXPECT_EQ(lent.data, test::model_device().rows_of_weight(tied->shared_head().weight).data);
+  EXPECT_EQ(tied->weight_bytes(), in_file);
+  const auto run = [](Model& model) {
+    return ForwardHarness(test::model_device(), model, 64, 4).run(quantized_test_ids(30), 64);
+  };
+  const Rows want = run(*wide);
+  EXPECT_EQ(run(*tied), want);
+  EXPECT_EQ(run(*beside), want);
+}
+
 class QuantizedModel : public testing::TestWithParam<const char*> {
  protected:
   const char* only() const { return *GetParam() == 'm' ? nullptr : GetParam(); }
@@ -74,7 +128,7 @@ TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
   }
 }
 
-// The head is a packed copy of the embedding, which the file has once.
+// The head is a packed copy of the embedding, which the file has once, or lends it its rows.
 TEST_P(QuantizedModel, StagesShareWhatOneRankLoads) {
   test::QuantizedGguf().write(path_, 2, kVocab, only());
   LoadOptions options;
@@ -89,7 +143,13 @@ TEST_P(QuantizedModel, StagesShareWhatOneRankLoads) {
     EXPECT_EQ(model.value()->weight_bytes(), total) << "stage " << stage;
     sum += total;
   }
-  EXPECT_EQ(sum, test::load_test_model(path_, {"float32", ""}, 4)->weight_bytes());
+  const bool lends = std::string_view(GetParam()) == "F16" && keeps_halves();
+  const int64_t twice = lends ? int64_t{kVocab} * test::QuantizedGguf::kHidden * 2 : 0;
+  options.stages = {};
+  const auto whole = load_model(test::model_device(), path_, options);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole.value()->weight_bytes(), total);
+  EXPECT_EQ(whole.value()->weight_bytes(), sum - twice);
 }
 
 TEST_P(QuantizedModel, RowsDoNotDependOnTheBatchOrTheChunks) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/half.h"
 #include "device/dtype.h"
 
 namespace foretoken {
@@ -17,7 +18,8 @@ inline std::vector<float> random_floats(size_t count, uint64_t seed, float scale
   return values;
 }
 
-// Values stored as kF32 or kBF16, with the exact float of each element for reference arithmetic.
+// Values stored as kF32, kBF16 or kF16, with the exact float of each element for reference
+// arithmetic.
 struct TypedData {
   std::vector<uint8_t> bytes;
   std::vector<float> values;
@@ -30,9 +32,10 @@ inline TypedData typed_data(const std::vector<float>& values, DType dtype) {
     if (dtype == DType::kF32) {
       reinterpret_cast<float*>(out.bytes.data())[i] = values[i];
     } else {
-      const uint16_t half = bf16_from_float(values[i]);
-      reinterpret_cast<uint16_t*>(out.bytes.data())[i] = half;
-      out.values[i] = bf16_to_float(half);
+      const bool is_half = dtype == DType::kF16;
+      const uint16_t bits = is_half ? half_from_float(values[i]) : bf16_from_float(values[i]);
+      reinterpret_cast<uint16_t*>(out.bytes.data())[i] = bits;
+      out.values[i] = is_half ? half_to_float(bits) : bf16_to_float(bits);
     }
   }
   return out;

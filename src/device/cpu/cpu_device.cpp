@@ -56,6 +56,9 @@ class CpuDevice final : public Device {
     return kernels_.pack_weight(parts, k, dtype, order, unit_rows);
   }
   void free_weight(void* weight) override { kernels_.free_weight(weight); }
+  RowTable rows_of_weight(const void* weight) const override {
+    return kernels_.rows_of_weight(weight);
+  }
   int64_t quantized_weight_bytes(const void* weight) const override {
     return kernels_.quantized_weight_bytes(weight);
   }

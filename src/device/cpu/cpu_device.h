@@ -25,6 +25,7 @@ struct CpuKernels {
   void* (*pack_weight)(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
                        int64_t unit_rows) = nullptr;
   void (*free_weight)(void* weight) = nullptr;
+  RowTable (*rows_of_weight)(const void* weight) = nullptr;
   bool (*keeps_quantized)(const QuantForm& form, int64_t k) = nullptr;
   QuantizedWeight (*make_quantized_weight)(std::span<const QuantizedPart> parts, int64_t k,
                                            DType dtype, WeightOrder order,

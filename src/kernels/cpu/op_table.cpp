@@ -14,6 +14,7 @@ CpuKernels cpu_kernels() {
   kernels.weight_slice_rows = weight_slice_rows;
   kernels.pack_weight = pack_weight;
   kernels.free_weight = free_weight;
+  kernels.rows_of_weight = rows_of_weight;
   kernels.keeps_quantized = keeps_quantized;
   kernels.make_quantized_weight = make_quantized_weight;
   kernels.quantized_weight_bytes = quantized_weight_bytes;

@@ -18,6 +18,7 @@ int64_t weight_slice_rows(int64_t n, int64_t k, DType dtype, WeightOrder order, 
 void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, WeightOrder order,
                   int64_t unit_rows);
 void free_weight(void* weight);
+RowTable rows_of_weight(const void* weight);
 bool keeps_quantized(const QuantForm& form, int64_t k);
 QuantizedWeight make_quantized_weight(std::span<const QuantizedPart> parts, int64_t k, DType dtype,
                                       WeightOrder order, int64_t unit_rows = 0);

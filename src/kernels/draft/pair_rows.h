@@ -1,6 +1,7 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "device/row_table.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -14,7 +15,7 @@ struct PairRowsArgs {
   static constexpr Op kOp = Op::kPairRows;
   const StepCounts* counts;
   const int32_t* token_ids;  // [max_rows]
-  const void* table;         // [vocab, hidden] of `dtype`
+  RowTable table;            // [vocab, hidden] of `dtype`, or halves beside kF32
   const void* states;        // rows of `hidden` elements of states_dtype
   const float* embed_norm;   // [hidden] or null
   const float* states_norm;  // [hidden] or null

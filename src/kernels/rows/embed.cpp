@@ -8,9 +8,10 @@
 namespace foretoken {
 
 void embed(Queue& queue, const EmbedArgs& args) {
-  FT_CHECK(args.counts != nullptr && args.token_ids != nullptr && args.table != nullptr);
+  FT_CHECK(args.counts != nullptr && args.token_ids != nullptr);
   FT_CHECK(args.out != nullptr && args.max_rows > 0 && args.vocab > 0 && args.hidden > 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
+  FT_CHECK(args.table.makes(args.dtype));
   FT_CHECK(args.norm_weight == nullptr || args.normed != nullptr);
   queue.launch(args);
 }
@@ -21,8 +22,9 @@ struct Costs<EmbedArgs> {
   static OpCost cost(const EmbedArgs& a, const LiveRows& live) {
     const int64_t rows = live_count(live, RowKind::kToken, 0, a.max_rows);
     const bool norms = a.norm_weight != nullptr;
+    const int64_t normed = norms ? size_of(a.dtype) : 0;
     return {.weight_bytes = norms ? a.hidden * kFloatBytes : 0,
-            .row_bytes = rows * a.hidden * ((norms ? 2 : 1) * size_of(a.dtype) + kFloatBytes)};
+            .row_bytes = rows * a.hidden * (size_of(a.table.dtype) + normed + kFloatBytes)};
   }
   static std::string shape(const EmbedArgs& a) {
     return std::to_string(a.hidden) + (a.norm_weight != nullptr ? ", norms" : "");

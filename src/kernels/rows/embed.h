@@ -1,6 +1,7 @@
 #pragma once
 #include "device/dtype.h"
 #include "device/queue.h"
+#include "device/row_table.h"
 #include "kernels/op.h"
 #include "kernels/step_types.h"
 
@@ -13,12 +14,12 @@ struct EmbedArgs {
   static constexpr Op kOp = Op::kEmbed;
   const StepCounts* counts;
   const int32_t* token_ids;  // [max_rows]
-  const void* table;         // [vocab, hidden] of `dtype`
+  RowTable table;            // [vocab, hidden] of `dtype`, or halves beside kF32
   float* out;                // [max_rows, hidden]
   int32_t max_rows;
   int32_t vocab;
   int32_t hidden;
-  DType dtype;                         // kF32 or kBF16
+  DType dtype;                         // of `normed`: kF32 or kBF16
   float scale = 1;                     // 1: off
   const float* norm_weight = nullptr;  // [hidden] or null
   void* normed = nullptr;              // [max_rows, hidden] of `dtype`

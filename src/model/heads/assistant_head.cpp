@@ -75,9 +75,9 @@ class AssistantHead final : public ChainHead {
   Arena weight_arena_;
   Arena scratch_arena_;
   int64_t weight_bytes_ = 0;
-  const void* embedding_ = nullptr;  // the target's
-  Sight sights_[2];                  // of layers without a window, and with one
-  Linear pre_;                       // of [embedding, state]
+  RowTable embedding_;  // the target's
+  Sight sights_[2];     // of layers without a window, and with one
+  Linear pre_;          // of [embedding, state]
   Linear post_;
   std::vector<DecoderLayer> weights_;
   Norm norm_;
@@ -198,8 +198,8 @@ Status AssistantHead::load_clusters(const ChainSource& source, const std::string
                       weights.upload(weight_arena_, ids.data(), ids.size() * sizeof(int32_t),
                                      "the ids of an assistant's clusters"));
   clusters.ids = static_cast<const int32_t*>(memory);
-  FT_ASSIGN_OR_RETURN(clusters.table,
-                      weights.table(weight_arena_, name, layer.vocab_size, layer.hidden_size));
+  FT_ASSIGN_OR_RETURN(clusters.table, weights.plain_table(weight_arena_, name, layer.vocab_size,
+                                                          layer.hidden_size));
   FT_RETURN_IF_ERROR(chain.parts().load_linear({{"masked_embedding.centroids", config_.clusters}},
                                                layer.hidden_size, false, &centroids_));
   clusters.centroids = centroids_.weight.get();

@@ -21,10 +21,10 @@ namespace {
 constexpr float kMlpEps = 1e-6f;
 
 struct MlpStep {
-  const void* embedding = nullptr;  // [vocab, inner] of the target's type
+  RowTable embedding;  // [vocab, inner]
   Linear projection;
-  Norm norm;                   // [inner], root mean squares
-  const void* bias = nullptr;  // [1, inner] of the target's type: what the norm adds
+  Norm norm;      // [inner], root mean squares
+  RowTable bias;  // [1, inner]: what the norm adds
   OutputRows output;
 };
 

@@ -10,11 +10,11 @@
 #include "kernels/rows/move_rows.h"
 #include "kernels/rows/norm_columns.h"
 #include "kernels/rows/softcap.h"
+#include "model/weights/tensor_places.h"
 
 namespace foretoken {
 namespace {
 
-constexpr const char* kTable = "embed_tokens_per_layer.weight";
 constexpr const char* kProjection = "per_layer_model_projection";
 constexpr const char* kNorm = "per_layer_projection_norm.weight";
 
@@ -72,7 +72,8 @@ Status LayerInputs::load(PartLoader& loader, Arena& arena, const std::string& bo
 }
 
 Status LayerInputs::load_weights(PartLoader& loader, Arena& arena, const std::string& body) {
-  FT_ASSIGN_OR_RETURN(table_, loader.weights().table(arena, body + kTable, vocab_, width()));
+  FT_ASSIGN_OR_RETURN(table_,
+                      loader.weights().table(arena, body + kLayerInputTable, vocab_, width()));
   projection_ = std::make_shared<Linear>();
   FT_RETURN_IF_ERROR(
       loader.load_linear({{body + kProjection, width()}}, hidden_, false, projection_.get()));
@@ -83,7 +84,7 @@ Status LayerInputs::load_weights(PartLoader& loader, Arena& arena, const std::st
 Status LayerInputs::expect_weights(PartLoader& loader, const std::string& body) const {
   const int64_t all = int64_t{first_ + num_layers_} * size_;
   const int64_t table[] = {vocab_, all}, projection[] = {all, hidden_}, norm[] = {size_};
-  FT_RETURN_IF_ERROR(loader.weights().expect(body + kTable, table));
+  FT_RETURN_IF_ERROR(loader.weights().expect(body + kLayerInputTable, table));
   FT_RETURN_IF_ERROR(loader.weights().expect(body + kProjection + ".weight", projection));
   return loader.weights().expect(body + kNorm, norm);
 }
@@ -100,7 +101,7 @@ Status LayerInputs::take_scratch(const ScratchSource& source) {
 }
 
 void LayerInputs::make(const LayerRows& rows, const int32_t* token_ids, float* residual) {
-  FT_CHECK(table_ != nullptr);
+  FT_CHECK(table_.exists());
   norm_rows(rows, residual, nullptr, {}, {hidden_, eps_}, {entering_, dtype_});
   multiply(rows, entering_, *projection_, {made_}, dtype_);
   scale_rows(rows, made_, width(), 1 / std::sqrt(float(hidden_)));

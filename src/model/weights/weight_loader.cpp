@@ -430,33 +430,6 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
   return static_cast<const float*>(piece.to);
 }
 
-Result<const void*> WeightLoader::table(Arena& arena, const std::string& name, int64_t rows,
-                                        int64_t cols, int64_t file_rows) {
-  const int64_t shape[] = {file_rows > 0 ? file_rows : rows, cols};
-  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
-  const auto element = static_cast<int64_t>(dtype_size(dtype_));
-  const int64_t count = rows * cols;
-  FT_ASSIGN_OR_RETURN(void* memory,
-                      arena.take(static_cast<size_t>(count * element), "the embedding table"));
-  const int64_t most = tensor != nullptr ? stream_->piece_bytes() / element : count;
-  for (int64_t first = 0; first < count; first += most) {
-    const int64_t here = std::min(most, count - first);
-    void* to = static_cast<std::byte*>(memory) + first * element;
-    if (tensor == nullptr) {
-      make_random(name, first, here, cols, to);
-    } else {
-      WeightPiece piece;
-      piece.runs = {{tensor, first, here}};
-      piece.counted_bytes = bytes_of(here);
-      piece.dtype = dtype_;
-      piece.to = to;
-      FT_RETURN_IF_ERROR(stream_->add(std::move(piece)));
-    }
-  }
-  count_tensor(bytes_of(count));
-  return static_cast<const void*>(memory);
-}
-
 // The pinned copy stays until finish.
 Result<void*> WeightLoader::upload(Arena& arena, const void* data, size_t bytes, const char* what) {
   FT_ASSIGN_OR_RETURN(void* memory, arena.take(bytes, what));

@@ -47,6 +47,10 @@ class PackedWeight {
     if (handle_ != nullptr) device_->free_weight(handle_);
   }
   const void* get() const { return handle_; }
+  // As of Device::rows_of_weight.
+  RowTable rows() const {
+    return handle_ != nullptr ? device_->rows_of_weight(handle_) : RowTable();
+  }
   void* handle() const { return handle_; }
   // Whether x of its products is what round_rows leaves.
   bool takes_rounded() const { return takes_rounded_; }
@@ -140,10 +144,13 @@ class WeightLoader {
   // `dummy_value` here.
   Result<const float*> vector(Arena& arena, std::span<const TensorPart> parts, float dummy_value,
                               float offset = 0);
-  // A row-major table [rows, cols] of `dtype`: the first rows of a tensor that has `file_rows`,
-  // where that is not 0.
-  Result<const void*> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols,
-                            int64_t file_rows = 0);
+  // A table [rows, cols] to look rows up in, each by itself, of `dtype` or as looked_up_dtype says:
+  // the first rows of a tensor that has `file_rows`, where that is not 0.
+  Result<RowTable> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols,
+                         int64_t file_rows = 0);
+  // A row-major matrix [rows, cols] of `dtype`, not packed.
+  Result<const void*> plain_table(Arena& arena, const std::string& name, int64_t rows,
+                                  int64_t cols);
   // A tensor of one element, in host memory; 1 for random weights.
   Result<float> number(const std::string& name);
   // The elements of a small tensor of any shape, in host memory; not for random weights.
@@ -225,6 +232,12 @@ class WeightLoader {
     TensorView view;
   };
 
+  struct TableShape {
+    int64_t rows;
+    int64_t cols;
+    DType dtype;
+  };
+
   WeightLoader(Device& device, const Checkpoint* checkpoint, DType dtype, int64_t total_bytes,
                Progress progress, const std::atomic<bool>* cancelled);
   Status check_cancelled(const std::string& name) const;
@@ -255,6 +268,8 @@ class WeightLoader {
   Status check_cut(std::span<const RowRun> runs, int64_t unit_rows) const;
   Result<PackedWeight> load_rows(std::span<const RowRun> runs, int64_t cols, WeightOrder order,
                                  int64_t unit_rows = 0);
+  Result<void*> read_table(Arena& arena, const std::string& name, const TensorView* tensor,
+                           const TableShape& shape);
   Status stream_rows(std::span<const RowRun> runs, const PackRowsArgs& pack, bool quantized);
   Status make_random_rows(std::span<const RowRun> runs, PackRowsArgs pack);
   Status make_random_quantized(std::span<const RowRun> runs, PackRowsArgs pack);

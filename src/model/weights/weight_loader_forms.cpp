@@ -19,7 +19,6 @@ bool is_plain_of_layer(const TensorView& tensor, const std::string& name) {
 int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& checkpoint,
                                        DType dtype, WeightRounding rounding,
                                        const std::function<bool(const std::string& name)>& counts) {
-  const bool has_head = checkpoint.tensors().contains("lm_head.weight");
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const QuantForm* form = quantized_form(*tensor, dtype);
@@ -37,7 +36,6 @@ int64_t WeightLoader::quantized_saving(const Device& device, const Checkpoint& c
         !device.keeps_together({&part, 1}, is_of_experts ? part.num_rows : 0)) {
       continue;
     }
-    if (has_head && name.ends_with("embed_tokens.weight")) continue;  // a table alone is widened
     saved += tensor->shape[0] * (is_stack ? tensor->shape[1] : 1) *
              (k * static_cast<int64_t>(dtype_size(dtype)) - packed_row_bytes(*form, k));
   }

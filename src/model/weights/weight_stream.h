@@ -41,7 +41,7 @@ struct TensorRun {
 // What is read at once: runs, one after the other, as `dtype` plus `offset`, and where they go.
 struct WeightPiece {
   std::vector<TensorRun> runs;
-  DType dtype = DType::kF32;  // kF32 or kBF16
+  DType dtype = DType::kF32;  // kF32, kBF16 or, of halves that are not packed, kF16
   float offset = 0;           // only with kF32
   void* to = nullptr;         // device memory, or
   PackRowsArgs pack;          // without rows and scratch, where `weight` is not null

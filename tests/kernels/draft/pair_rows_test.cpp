@@ -14,6 +14,7 @@ struct Case {
   bool embed_norm;
   bool states_norm;
   int hidden;
+  bool of_halves = false;  // the table
 };
 
 constexpr int kVocab = 9, kMaxRows = 5;
@@ -25,17 +26,19 @@ class PairRowsTest : public RowOpTest, public testing::WithParamInterface<Case> 
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     const Case c = GetParam();
-    table_ = typed_data(random_floats(size_t(kVocab) * c.hidden, 1), c.dtype);
+    table_ = typed_data(random_floats(size_t(kVocab) * c.hidden, 1), table_dtype());
     states_ = typed_data(random_floats(size_t(kMaxRows) * c.hidden, 2, 3.0f), c.states_dtype);
     embed_norm_ = random_floats(c.hidden, 3);
     states_norm_ = random_floats(c.hidden, 4);
   }
+  static DType table_dtype() { return GetParam().of_halves ? DType::kF16 : GetParam().dtype; }
+  RowTable table() { return {upload_typed(table_), table_dtype()}; }
   std::vector<uint8_t> run(const TypedData& states, const std::vector<int32_t>& ids, int rows,
                            float scale, bool states_norm = GetParam().states_norm) {
     const Case c = GetParam();
     const size_t bytes = ids.size() * 2 * c.hidden * dtype_size(c.dtype);
     uint8_t* out = marked(bytes);
-    pair_rows(queue(), {counts(rows), to_device(ids), upload_typed(table_), upload_typed(states),
+    pair_rows(queue(), {counts(rows), to_device(ids), table(), upload_typed(states),
                         c.embed_norm ? to_device(embed_norm_) : nullptr,
                         states_norm ? to_device(states_norm_) : nullptr, out,
                         static_cast<int32_t>(ids.size()), kVocab, c.hidden, scale, kEps,
@@ -118,7 +121,7 @@ TEST_P(PairRowsTest, HalvesChangePlaces) {
   uint8_t* out = marked(usual.size());
   PairRowsArgs args{counts(3),
                     to_device(ids),
-                    upload_typed(table_),
+                    table(),
                     upload_typed(states_),
                     c.embed_norm ? to_device(embed_norm_) : nullptr,
                     c.states_norm ? to_device(states_norm_) : nullptr,
@@ -148,7 +151,7 @@ TEST_P(PairRowsTest, GathersStates) {
   uint8_t* out = marked(bytes);
   PairRowsArgs args{counts(3),
                     to_device(ids),
-                    upload_typed(table_),
+                    table(),
                     upload_typed(states_),
                     to_device(embed_norm_),
                     to_device(states_norm_),
@@ -186,7 +189,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, PairRowsTest,
                                          Case{DType::kBF16, DType::kF32, false, true, 256},
                                          Case{DType::kBF16, DType::kBF16, true, true, 100},
                                          Case{DType::kBF16, DType::kF32, true, true, 4096},
-                                         Case{DType::kF32, DType::kF32, true, true, 515}));
+                                         Case{DType::kF32, DType::kF32, true, true, 515},
+                                         Case{DType::kF32, DType::kBF16, true, false, 37, true},
+                                         Case{DType::kF32, DType::kF32, false, true, 64, true}));
 
 }  // namespace
 }  // namespace foretoken

@@ -46,6 +46,13 @@ class HalfMatrixTest : public ::testing::Test {
   std::vector<float> floats_;
 };
 
+TEST_F(HalfMatrixTest, LendsRowsThatSlicesDoNotPart) {
+  EXPECT_FALSE(matrix_.rows().exists());
+  const HalfMatrix whole({32, 48, 10}, kK);
+  EXPECT_TRUE(whole.rows().makes(DType::kF32));
+  EXPECT_EQ(whole.rows().together, kHalfCols);
+}
+
 TEST_F(HalfMatrixTest, MatchesDouble) {
   const std::vector<float> x = random_floats(7 * kK, 2);
   for (const HalfKernels& kernels : half_kernels()) {

@@ -78,11 +78,33 @@ TEST_F(WeightLoaderTest, TablesAndVectors) {
   const auto vector = source->vector(arena_, parts, 0);
   ASSERT_TRUE(vector.ok()) << vector.status().message();
   ASSERT_TRUE(source->finish().ok());
-  EXPECT_EQ(static_cast<const float*>(table.value())[5], 6.0009765625f);
+  EXPECT_EQ(static_cast<const float*>(table.value().data)[5], 6.0009765625f);
   EXPECT_EQ(vector.value()[0], 7);
   EXPECT_EQ(vector.value()[2], 9);
   EXPECT_EQ(source->bytes_loaded(), 9 * 4);
   EXPECT_TRUE(source->check_all_used("X").ok());
+}
+
+// Halves stay halves where rows are looked up and floats are wanted.
+TEST_F(WeightLoaderTest, TablesOfHalves) {
+  const std::vector<uint16_t> halves = {0x3c00, 0xc500, 0x0001, 0x3555, 0x7bff, 0x8000};
+  const TensorToWrite tensor{"w", FileDType::kF16, {2, 3}, [&](std::byte* out) {
+                               std::memcpy(out, halves.data(), halves.size() * 2);
+                             }};
+  ASSERT_TRUE(write_safetensors(folder_.file("model.safetensors"), std::vector{tensor}).ok());
+  checkpoint_.emplace(Checkpoint::open(folder_.path()).value());
+  const auto wide = loader(DType::kF32), rounded = loader(DType::kBF16);
+  const RowTable kept = wide->table(arena_, "w", 2, 3).value();
+  const RowTable bf16 = rounded->table(arena_, "w", 2, 3).value();
+  EXPECT_EQ(wide->bytes_loaded(), 6 * 2);
+  const void* plain = wide->plain_table(arena_, "w", 2, 3).value();
+  ASSERT_TRUE(wide->finish().ok() && rounded->finish().ok());
+  EXPECT_EQ(kept.dtype, DType::kF16);
+  EXPECT_EQ(kept.together, 1);
+  EXPECT_EQ(std::memcmp(kept.data, halves.data(), halves.size() * 2), 0);
+  EXPECT_EQ(bf16.dtype, DType::kBF16);
+  EXPECT_EQ(static_cast<const uint16_t*>(bf16.data)[1], bf16_from_float(-5));
+  EXPECT_EQ(static_cast<const float*>(plain)[1], -5);
 }
 
 TEST_F(WeightLoaderTest, HalvesThatTakeTurns) {
@@ -110,7 +132,7 @@ TEST_F(WeightLoaderTest, ConvertsToTheModelsType) {
   const auto matrix = source->matrix(part, 3);
   EXPECT_TRUE(matrix.ok());
   ASSERT_TRUE(source->finish().ok());
-  EXPECT_EQ(static_cast<const uint16_t*>(table.value())[5], bf16_from_float(6));
+  EXPECT_EQ(static_cast<const uint16_t*>(table.value().data)[5], bf16_from_float(6));
 }
 
 TEST_F(WeightLoaderTest, SingleRows) {
@@ -275,7 +297,7 @@ TEST_F(WeightLoaderTest, MatricesHaveTheirRows) {
     for (size_t i = 0; i < ids.size(); ++i) {
       ASSERT_EQ(picked[i], expected[static_cast<size_t>(kRows + ids[i])]) << i;
     }
-    EXPECT_EQ(std::memcmp(table.value(), p.data(), kRows * kCols * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(table.value().data, p.data(), kRows * kCols * sizeof(float)), 0);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/rows/cpu/table_row.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -90,17 +91,26 @@ void write_any(const PairRowsArgs& a, const Source& source, int64_t from_row, in
   }
 }
 
+// Halves are widened where they go to, which is floats.
+void write_embedding(const PairRowsArgs& a, int64_t id, int64_t to_at) {
+  if (a.table.dtype != DType::kF16) {
+    return write_any(a, {a.table.data, a.table.dtype, a.embed_norm, a.scale}, id, to_at);
+  }
+  float* to = static_cast<float*>(a.out) + to_at;
+  read_table_row(a.table, id, a.hidden, 1, to);
+  write_f32_f32({to, a.embed_norm, a.scale, a.eps}, to, a.hidden);
+}
+
 }  // namespace
 
 void pair_rows(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const PairRowsArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
-  const Source embedding{a.table, a.dtype, a.embed_norm, a.scale};
   const Source states{a.states, a.states_dtype, a.states_norm, 1.0f};
   for_each_row(pool, rows, 4 * int64_t{a.hidden}, [&](int64_t row) {
     const int32_t id = a.token_ids[row];
     const int64_t first = row * 2 * a.hidden, second = first + a.hidden;
-    write_any(a, embedding, id >= 0 && id < a.vocab ? id : 0, a.state_first ? second : first);
+    write_embedding(a, id >= 0 && id < a.vocab ? id : 0, a.state_first ? second : first);
     write_any(a, states, a.from == nullptr ? row : a.from[row], a.state_first ? first : second);
   });
 }

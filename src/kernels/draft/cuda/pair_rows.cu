@@ -1,5 +1,6 @@
 #include "kernels/draft/pair_rows.h"
 
+#include "base/check.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/rows/cuda/norm_row.cuh"
 
@@ -52,7 +53,7 @@ struct VectorRow {
 };
 
 // One block: one half of one row.
-template <class Row, class T, class State>
+template <class Row, class Table, class T, class State>
 __global__ void __launch_bounds__(Row::kThreads) pair_rows_kernel(PairRowsArgs args) {
   wait_for_previous();
   let_next_start();
@@ -63,8 +64,8 @@ __global__ void __launch_bounds__(Row::kThreads) pair_rows_kernel(PairRowsArgs a
   if (blockIdx.y == 0) {
     const int id = args.token_ids[row];
     const int64_t at = id >= 0 && id < args.vocab ? id : 0;
-    Row::write(static_cast<const T*>(args.table) + at * args.hidden, args.scale, args.embed_norm,
-               args.eps, out, args.hidden);
+    Row::write(static_cast<const Table*>(args.table.data) + at * args.hidden, args.scale,
+               args.embed_norm, args.eps, out, args.hidden);
   } else {
     const int64_t from = args.from == nullptr ? row : args.from[row];
     Row::write(static_cast<const State*>(args.states) + from * args.hidden, 1.0f, args.states_norm,
@@ -72,26 +73,35 @@ __global__ void __launch_bounds__(Row::kThreads) pair_rows_kernel(PairRowsArgs a
   }
 }
 
-template <class Row, class T>
+template <class Row, class Table, class T>
 void launch_rows(const PairRowsArgs& args, cudaStream_t stream) {
-  const auto kernel = args.states_dtype == DType::kBF16 ? pair_rows_kernel<Row, T, __nv_bfloat16>
-                                                        : pair_rows_kernel<Row, T, float>;
+  const auto kernel = args.states_dtype == DType::kBF16
+                          ? pair_rows_kernel<Row, Table, T, __nv_bfloat16>
+                          : pair_rows_kernel<Row, Table, T, float>;
   launch_kernel(kernel, dim3(args.max_rows, 2), Row::kThreads, 0, stream, args);
 }
 
-template <class T>
+template <class Table, class T>
 void launch(const PairRowsArgs& args, cudaStream_t stream) {
   const bool taken = with_norm_shape(args.hidden, [&](auto threads, auto vectors) {
-    launch_rows<VectorRow<threads(), vectors()>, T>(args, stream);
+    launch_rows<VectorRow<threads(), vectors()>, Table, T>(args, stream);
   });
-  if (!taken) launch_rows<AnyRow, T>(args, stream);
+  if (!taken) launch_rows<AnyRow, Table, T>(args, stream);
 }
 
 }  // namespace
 
 void launch_pair_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<PairRowsArgs>(packed);
-  args.dtype == DType::kBF16 ? launch<__nv_bfloat16>(args, stream) : launch<float>(args, stream);
+  FT_CHECK(args.table.together == 1);  // no weight of this device lends its rows
+  switch (args.table.dtype) {
+    case DType::kBF16:
+      return launch<__nv_bfloat16, __nv_bfloat16>(args, stream);
+    case DType::kF16:
+      return launch<__half, float>(args, stream);
+    default:
+      return launch<float, float>(args, stream);
+  }
 }
 
 }  // namespace foretoken::cuda

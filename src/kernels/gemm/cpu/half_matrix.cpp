@@ -38,6 +38,12 @@ void HalfMatrix::pack_slice(int i, const std::byte* rows) {
   }
 }
 
+RowTable HalfMatrix::rows() const {
+  const auto ends_within_group = [](const Slice& slice) { return slice.cols % kHalfCols != 0; };
+  if (std::any_of(slices_.begin(), slices_.end() - 1, ends_within_group)) return {};
+  return {memory_.data(), DType::kF16, kHalfCols};
+}
+
 void HalfMatrix::multiply(const HalfKernels& kernels, int i, const float* x, float* y,
                           int rows) const {
   const Slice& slice = slices_[static_cast<size_t>(i)];

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device/cpu/page_block.h"
+#include "device/row_table.h"
 #include "kernels/gemm/cpu/half_kernels.h"
 
 namespace foretoken::cpu {
@@ -18,6 +19,10 @@ class HalfMatrix {
   // Packs slice i from its rows, row-major [columns of the slice, k]. Different slices by any
   // threads.
   void pack_slice(int i, const std::byte* rows);
+
+  // The packed rows, one for each column of y; none where a slice before the last one ends within a
+  // group of kHalfCols.
+  RowTable rows() const;
 
   // y[rows, columns of slice i], dense = x[rows, k], dense, times the slice.
   void multiply(const HalfKernels& kernels, int i, const float* x, float* y, int rows) const;

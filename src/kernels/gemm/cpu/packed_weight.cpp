@@ -321,6 +321,10 @@ int64_t quantized_weight_bytes(const void* weight) {
   return static_cast<const PackedWeight*>(weight)->quantized_bytes();
 }
 
+RowTable rows_of_weight(const void* weight) {
+  return static_cast<const PackedWeight*>(weight)->rows();
+}
+
 void free_weight(void* weight) { delete static_cast<PackedWeight*>(weight); }
 
 }  // namespace foretoken::cpu

@@ -49,6 +49,11 @@ class PackedWeight {
   int first_col(int i) const { return slices_[static_cast<size_t>(i)].first_col; }
   int cols(int i) const { return slices_[static_cast<size_t>(i)].cols; }
 
+  // As of Device::rows_of_weight.
+  RowTable rows() const {
+    return halves_ != nullptr && order_ == WeightOrder::kPlain ? halves_->rows() : RowTable();
+  }
+
   // Slices that a thread multiplies many rows with together, so that rows of x are read once for
   // all.
   int slices_together() const { return slices_together_; }

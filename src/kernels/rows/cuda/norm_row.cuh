@@ -67,6 +67,13 @@ __device__ inline float4 load4(const __nv_bfloat16* from) {
           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u)};
 }
 
+__device__ inline float4 load4(const __half* from) {
+  const uint2 bits = *reinterpret_cast<const uint2*>(from);
+  const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&bits.x));
+  const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&bits.y));
+  return {low.x, low.y, high.x, high.y};
+}
+
 template <class T>
 __device__ void store4(T* to, float4 v) {
   if constexpr (sizeof(T) == 2) {

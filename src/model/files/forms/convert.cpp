@@ -88,7 +88,8 @@ Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dt
 
 bool has_type(const TensorView& tensor, DType dtype) {
   return (tensor.dtype == FileDType::kF32 && dtype == DType::kF32) ||
-         (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16);
+         (tensor.dtype == FileDType::kBF16 && dtype == DType::kBF16) ||
+         (tensor.dtype == FileDType::kF16 && dtype == DType::kF16);
 }
 
 Status check_convertible(const TensorView& tensor) {
@@ -106,7 +107,7 @@ Status check_convertible(const TensorView& tensor) {
 
 Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
                         void* out) {
-  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16);
+  FT_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || has_type(tensor, dtype));
   FT_RETURN_IF_ERROR(check_convertible(tensor));
   FT_CHECK(tensor.dtype != FileDType::kOther);
   if (has_type(tensor, dtype)) {

@@ -21,9 +21,10 @@ Status check_convertible(const TensorView& tensor);
 // Where row `row` of a matrix lies in its file.
 int64_t row_in_file(const TensorView& tensor, int64_t row);
 
-// Stores the elements [first, first + count) of the tensor as `dtype` at `to`, read from the file
-// and converted; quantised ones are decoded, and interleaved rows put in order. `raw` is scratch.
-// Errors as of TensorView::read and check_convertible. Any thread with its own scratch.
+// Stores the elements [first, first + count) of the tensor as `dtype`, kF32, kBF16 or the file's
+// own (has_type), at `to`, read from the file and converted; quantised ones are decoded, and
+// interleaved rows put in order. `raw` is scratch. Errors as of TensorView::read and
+// check_convertible. Any thread with its own scratch.
 Status read_elements(const TensorView& tensor, int64_t first, int64_t count, DType dtype, void* to,
                      std::vector<std::byte>& raw);
 
@@ -37,7 +38,8 @@ inline void store_element(float value, DType dtype, void* to, int64_t at) {
 }
 
 // Stores `count` elements at `data`, which have the tensor's type and need no alignment, at `out`
-// as `dtype` (kF32 or kBF16, round to nearest even). Errors as of check_convertible.
+// as `dtype` (kF32, kBF16, round to nearest even, or the file's own). Errors as of
+// check_convertible.
 Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,
                         void* out);
 

@@ -27,6 +27,10 @@ const QuantForm* quantized_form(const TensorView& tensor, DType dtype) {
   return rounds ? nullptr : quantized_form(tensor);
 }
 
+DType looked_up_dtype(const TensorView& tensor, DType dtype) {
+  return tensor.dtype == FileDType::kF16 && dtype == DType::kF32 ? DType::kF16 : dtype;
+}
+
 Result<bool> keeps_values(const TensorView& tensor) {
   if (tensor.block == nullptr || splits_all_exactly(*tensor.block)) return true;
   constexpr int64_t kBlocksAtOnce = 1 << 16;

@@ -18,6 +18,10 @@ const QuantForm* quantized_form(const TensorView& tensor);
 // for which it is to be rounded.
 const QuantForm* quantized_form(const TensorView& tensor, DType dtype);
 
+// The type in which a model of `dtype` keeps a tensor of which it looks up rows: kF16 where the
+// file has halves and their values are wanted as floats, else `dtype`.
+DType looked_up_dtype(const TensorView& tensor, DType dtype);
+
 // Whether that form holds the values of all elements: of blocks whose scales need not fit into it
 // that is looked up in the file. Errors as of TensorView::read.
 Result<bool> keeps_values(const TensorView& tensor);

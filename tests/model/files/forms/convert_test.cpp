@@ -52,6 +52,8 @@ TEST(Convert, EveryPairOfTypes) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(out[i], half_to_float(half[i]));
   ASSERT_TRUE(convert_tensor(f16.view, DType::kBF16, out16).ok());
   for (int i = 0; i < 4; ++i) EXPECT_EQ(out16[i], bf16_from_float(half_to_float(half[i])));
+  ASSERT_TRUE(convert_tensor(f16.view, DType::kF16, out16).ok());
+  EXPECT_EQ(std::memcmp(out16, half, 8), 0);
 }
 
 // Columns 0, 2, 4, 1, 3, 5 of each row of the file, wherever a read begins and ends.

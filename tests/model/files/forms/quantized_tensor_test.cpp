@@ -29,6 +29,15 @@ struct Blocks {
   TensorView tensor;
 };
 
+TEST(QuantizedTensor, HalvesAreLookedUpAsFloats) {
+  TensorView tensor;
+  tensor.dtype = FileDType::kF16;
+  EXPECT_EQ(looked_up_dtype(tensor, DType::kF32), DType::kF16);
+  EXPECT_EQ(looked_up_dtype(tensor, DType::kBF16), DType::kBF16);
+  tensor.dtype = FileDType::kBF16;
+  EXPECT_EQ(looked_up_dtype(tensor, DType::kF32), DType::kF32);
+}
+
 // Rows that stay quantised have the values of the rows that are widened.
 TEST(QuantizedTensor, RowsHaveTheSameValues) {
   for (const uint32_t number :

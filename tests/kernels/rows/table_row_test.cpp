@@ -1,0 +1,42 @@
+#include "kernels/rows/cpu/table_row.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/half.h"
+
+namespace foretoken::cpu {
+namespace {
+
+// Every half there is, in rows of 37, each by itself and sixteen that alternate.
+TEST(TableRow, HalvesHaveTheBitsOfTheirFloats) {
+  constexpr int kN = 37, kTogether = 16;
+  constexpr int64_t kRows = (65536 / kN / kTogether + 1) * kTogether;
+  std::vector<uint16_t> plain(kRows * kN), packed(plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<uint16_t>(i);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t j = 0; j < kN; ++j) {
+      const int64_t at = (row / kTogether * kN + j) * kTogether + row % kTogether;
+      packed[static_cast<size_t>(at)] = plain[static_cast<size_t>(row * kN + j)];
+    }
+  }
+  std::vector<float> floats(kN), got(kN);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const float scale = row % 2 == 0 ? 1.0f : 25.3f;
+    for (int j = 0; j < kN; ++j) {
+      floats[static_cast<size_t>(j)] = half_to_float(plain[static_cast<size_t>(row * kN + j)]);
+    }
+    std::vector<float> want(kN);
+    read_table_row({floats.data(), DType::kF32}, 0, kN, scale, want.data());
+    for (const RowTable& table :
+         {RowTable{plain.data(), DType::kF16}, RowTable{packed.data(), DType::kF16, kTogether}}) {
+      read_table_row(table, row, kN, scale, got.data());
+      ASSERT_EQ(std::memcmp(got.data(), want.data(), kN * sizeof(float)), 0) << row;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foretoken::cpu
