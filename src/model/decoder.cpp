@@ -15,8 +15,8 @@
 #include "kernels/rows/softcap.h"
 #include "model/decoder_weights.h"
 #include "model/layer_states.h"
-#include "model/learned_positions.h"
 #include "model/lora_pool.h"
+#include "model/stack/embedded_rows.h"
 #include "model/stack/layer_runner.h"
 #include "model/taps.h"
 
@@ -162,7 +162,7 @@ class Decoder final : public Model {
   LayerRunner layers_;
   std::unique_ptr<LayerRunner> second_lane_;  // null: there is one lane
   std::unique_ptr<LoraPool> adapters_;        // null: there is no room for any
-  LearnedPositions positions_;
+  EmbeddedRows embedded_;
   std::array<CarriedRows, 2> carried_;  // of each lane
   void* head_input_ = nullptr;          // [max_logits_rows, hidden] of the model's type
   float* part_logits_ = nullptr;  // [max_logits_rows, this rank's part of vocab]; null: it is all
@@ -188,7 +188,7 @@ Status Decoder::load_inputs(WeightLoader& loader) {
   const std::string body = find_place(traits_, loader).body;
   PartLoader parts(weight_arena_, config_, norms_of(config_, traits_), loader, sharding_);
   FT_RETURN_IF_ERROR(
-      positions_.load(parts, weight_arena_, body + traits_.positions, stages_.is_first()));
+      embedded_.load(parts, weight_arena_, body, body + traits_.positions, stages_.is_first()));
   FT_RETURN_IF_ERROR(carried_[0].load(parts, weight_arena_, body, max_rows_, stages_));
   if (second_lane_ != nullptr) carried_[1] = carried_[0];
   return {};
@@ -224,7 +224,7 @@ Status Decoder::take_scratch() {
   const ScratchSource source{device_, layers_.attention(), scratch_arena_, config_.dtype,
                              max_rows_};
   FT_RETURN_IF_ERROR(sight_.take(config_, source, second_lane_ != nullptr ? 2 : 1));
-  FT_RETURN_IF_ERROR(positions_.take_scratch(source));
+  FT_RETURN_IF_ERROR(embedded_.take_scratch(source));
   for (CarriedRows& rows : carried_) FT_RETURN_IF_ERROR(rows.take_scratch(source));
   if (!stages_.is_last()) return {};
   ScratchSource of_logits = source;
@@ -463,24 +463,24 @@ void Decoder::embed_tokens(const Pass& pass) {
   LayerRunner& layers = pass.layers;
   const Norm& norm = weights_.layers.front().mixer_norm;
   const Norm& own = weights_.embedding_norm;
-  const bool norms_at_once = norm.is_rms() && positions_.empty() && own.weight == nullptr &&
+  const bool norms_at_once = norm.is_rms() && embedded_.empty() && own.weight == nullptr &&
                              carried_of(pass).empty() && !weights_.layers.front().norms_residual &&
                              !adapts_ends_;
   embed(pass.rows.queue, {.counts = pass.tensors.counts,
                           .token_ids = pass.tensors.token_ids,
                           .table = weights_.embedding,
-                          .out = layers.residual(),
+                          .out = embedded_.table_rows(layers.residual()),
                           .max_rows = pass.rows.max_rows,
                           .vocab = config_.own_ids(),
-                          .hidden = config_.hidden_size,
+                          .hidden = config_.embedding_width(),
                           .dtype = config_.dtype,
                           .scale = embedding_scale_,
                           .norm_weight = norms_at_once ? norm.weight : nullptr,
                           .normed = norms_at_once ? layers.normed() : nullptr,
                           .eps = config_.rms_norm_eps});
   if (adapts_ends_) adapters_->add_to_embeddings(pass.rows, layers.residual());
-  if (!positions_.empty()) positions_.add(pass.rows, layers.residual());
-  if (own.weight != nullptr) layers.norm_residual(pass.rows, nullptr, own);
+  const bool is_normed = embedded_.finish(pass.rows, own, layers.residual());
+  if (own.weight != nullptr && !is_normed) layers.norm_residual(pass.rows, nullptr, own);
   carried_of(pass).begin(pass.rows, layers.residual());
   layers.keep_embeddings(pass.rows);
   if (!norms_at_once) layers.enter(pass.rows, nullptr, weights_.layers.front());

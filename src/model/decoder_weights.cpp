@@ -15,8 +15,8 @@
 #include "model/files/checkpoint.h"
 #include "model/layer/layer_tensors.h"
 #include "model/layer/part_loader.h"
-#include "model/learned_positions.h"
 #include "model/stack/depth_residuals.h"
+#include "model/stack/embedded_rows.h"
 #include "model/stack/hyper_streams.h"
 #include "model/stack/residual_streams.h"
 
@@ -75,17 +75,18 @@ NormForm embedding_form(const DecoderTraits& traits) {
   return traits.embedding_norm_form.value_or(traits.norms);
 }
 
-double norm_weights(const ModelConfig& config, const NormForm& norms) {
+double norm_weights(int32_t size, const NormForm& norms) {
   if (!norms.weighted) return 0;
-  return (norms.bias ? 2.0 : 1.0) * config.hidden_size;
+  return (norms.bias ? 2.0 : 1.0) * size;
 }
 
 double last_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  return config.last_norm ? norm_weights(config, last_form(traits)) : 0;
+  return config.last_norm ? norm_weights(config.hidden_size, last_form(traits)) : 0;
 }
 
 double embedding_norm_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  return traits.embedding_norm != nullptr ? norm_weights(config, embedding_form(traits)) : 0;
+  if (traits.embedding_norm == nullptr) return 0;
+  return norm_weights(config.embedding_width(), embedding_form(traits));
 }
 
 // A norm that another stage has is missed here too.
@@ -212,10 +213,9 @@ LoraPool::Limits adapter_limits(const DecoderWeights& weights, const ModelConfig
 }
 
 int64_t num_decoder_weights(const ModelConfig& config, const DecoderTraits& traits) {
-  const double hidden = config.hidden_size;
-  const double matrix = double(config.own_ids()) * hidden;
+  const double matrix = double(config.own_ids()) * config.embedding_width();
   const double outside = (config.tie_word_embeddings ? 1 : 2) * matrix +
-                         LearnedPositions::num_weights(config) + last_norm_weights(config, traits) +
+                         EmbeddedRows::num_weights(config) + last_norm_weights(config, traits) +
                          embedding_norm_weights(config, traits) +
                          (config.head_bias ? config.own_ids() : 0);
   return whole_number(outside + LayerInputs::num_weights(config) +
@@ -230,8 +230,9 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
   double count = layer_weights(config, traits, stages, &sharding) + hyper_weights(config) +
                  DepthResiduals::num_weights(config) + ResidualStreams::num_weights(config);
   if (stages.is_first()) {
-    count += double(config.own_ids()) * hidden + LearnedPositions::num_weights(config) +
-             LayerInputs::num_weights(config) + embedding_norm_weights(config, traits);
+    count += double(config.own_ids()) * config.embedding_width() +
+             EmbeddedRows::num_weights(config) + LayerInputs::num_weights(config) +
+             embedding_norm_weights(config, traits);
   }
   if (stages.is_last()) count += double(own.count) * hidden;
   if (has_last_norm(stages, config)) count += last_norm_weights(config, traits);
@@ -240,7 +241,7 @@ int64_t decoder_weight_bytes(const ModelConfig& config, const DecoderTraits& tra
 
 bool head_has_embedding(const ModelConfig& config, const Sharding& sharding) {
   return config.tie_word_embeddings && !config.normed_head && config.embedding_rows == 0 &&
-         sharding.size == 1;
+         config.embedding_size == 0 && sharding.size == 1;
 }
 
 RowTable rows_of_head(const DecoderWeights& weights, const ModelConfig& config,
@@ -312,26 +313,25 @@ void StageReader::ignore_others(DecoderWeights* weights) {
 
 Status StageReader::read_embedding(DecoderWeights* weights) {
   const std::string name = embedding_name(traits, place);
+  const int32_t width = config.embedding_width();
   if (stages.is_first() && stages.is_last() && head_has_embedding(config, sharding)) {
     FT_RETURN_IF_ERROR(read_head(weights));
     weights->embedding = rows_of_head(*weights, config, sharding);
   }
   if (stages.is_first() && !weights->embedding.exists()) {
-    FT_ASSIGN_OR_RETURN(
-        weights->embedding,
-        loader.table(arena, name, config.own_ids(), config.hidden_size, config.embedding_rows));
+    FT_ASSIGN_OR_RETURN(weights->embedding,
+                        loader.table(arena, name, config.own_ids(), width, config.embedding_rows));
   } else if (!stages.is_first()) {
     const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.own_ids(),
-                              config.hidden_size};
+                              width};
     FT_RETURN_IF_ERROR(loader.expect(name, stored));
   }
   if (traits.embedding_norm == nullptr) return {};
   const std::string norm = body + traits.embedding_norm;
   if (!stages.is_first()) {
-    return expect_norm(loader, embedding_form(traits), norm, config.hidden_size);
+    return expect_norm(loader, embedding_form(traits), norm, width);
   }
-  return parts.with(traits.embedding_norm_form)
-      .load_norm(norm, config.hidden_size, &weights->embedding_norm);
+  return parts.with(traits.embedding_norm_form).load_norm(norm, width, &weights->embedding_norm);
 }
 
 Status StageReader::read_layer(size_t index, DecoderWeights* weights) {
@@ -381,7 +381,13 @@ std::vector<TensorPart> StageReader::head_rows(int64_t first, int64_t end) const
     const int64_t added = std::max(first, own);
     rows.push_back({name, own, added - own, end - added});
   }
-  for (TensorPart& part : rows) part.unit_rows = config.normed_head;
+  for (TensorPart& part : rows) {
+    part.unit_rows = config.normed_head;
+    // Nothing reads the head of such models, whose own is as narrow.
+    if (config.embedding_size > 0) {
+      part.padded = {config.embedding_size, config.hidden_size, true};
+    }
+  }
   return rows;
 }
 
@@ -401,7 +407,7 @@ Status StageReader::read_head(DecoderWeights* weights) {
 }
 
 Status StageReader::expect_head() {
-  const int64_t table[] = {config.own_ids(), config.hidden_size};
+  const int64_t table[] = {config.own_ids(), config.embedding_width()};
   FT_RETURN_IF_ERROR(loader.expect(output_matrix_name(config, traits, place), table));
   return config.head_bias ? loader.expect(bias_name(place), {&table[0], 1}) : Status();
 }
@@ -415,6 +421,7 @@ Status StageReader::end_in_head(DecoderWeights* weights) {
 // An output matrix that is divided by its rows' lengths is no linear layer to those who train.
 void StageReader::describe_ends(DecoderWeights* weights) const {
   const int32_t hidden = config.hidden_size, vocab = config.vocab_size;
+  if (config.embedding_size > 0) return;
   const auto without_ending = [](const std::string& name) {
     return name.substr(0, name.rfind(".weight"));
   };

@@ -78,11 +78,15 @@ MODELS = {
                "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}),
     "electra_judge": ("ElectraForSequenceClassification", "electra",
                       {**BERT, **JUDGE, "embedding_size": 32}),
+    "ernie": ("ErnieModel", "ernie", {**BERT, "use_task_id": True, "task_type_vocab_size": 3}),
     "deberta": ("DebertaV2Model", "deberta-v2", DEBERTA),
     "deberta_judge": ("DebertaV2ForSequenceClassification", "deberta-v2",
                       {**DEBERTA, **JUDGE, "position_buckets": -1, "max_relative_positions": 12,
                        "norm_rel_ebd": "none"}),
-    "ernie": ("ErnieModel", "ernie", {**BERT, "use_task_id": True, "task_type_vocab_size": 3}),
+    "electra": ("ElectraModel", "electra", {**BERT, "embedding_size": 16}),
+    "albert_judge": ("AlbertForSequenceClassification", "albert",
+                     {**BERT, **JUDGE, "hidden_act": "gelu_new", "embedding_size": 16,
+                      "num_hidden_layers": 3, "classifier_dropout_prob": 0.0}),
 }
 # Texts of which some keys stand in the last bucket.
 LONGER = {"mpnet": (1, 5, 110)}

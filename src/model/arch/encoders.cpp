@@ -94,16 +94,36 @@ Status translate_distilbert(const ConfigFields& fields, Json* json) {
   return translate_bert(fields, json);
 }
 
-Status translate_electra(const ConfigFields& fields, Json* json) {
-  int32_t words = 0, hidden = 0;
-  FT_RETURN_IF_ERROR(fields.need_count("embedding_size", &words));
-  FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
-  if (words != hidden) {
-    return unsupported(fields.where() + ": embedding_size " + std::to_string(words) +
-                       " beside hidden_size " + std::to_string(hidden) +
-                       " is not supported; use a model whose embeddings are as wide as its layers");
+// Of a table whose rows are made as wide as the layers.
+Status read_narrow(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(fields.read_count("embedding_size", &config->embedding_size));
+  if (config->embedding_size == config->hidden_size) config->embedding_size = 0;
+  if (config->embedding_size > config->hidden_size) {
+    return fields.wrong("embedding_size", "at most hidden_size");
   }
+  return read_placed(fields, config);
+}
+
+// The layers stand once in the files and run one behind the other.
+Status translate_albert(const ConfigFields& fields, Json* json) {
+  const Json* groups = fields.find("num_hidden_groups");
+  if (groups != nullptr && *groups != 1) {
+    return not_built(fields, "num_hidden_groups", "one group of layers");
+  }
+  int32_t stored = 1, loops = 0;
+  FT_RETURN_IF_ERROR(fields.read_count("inner_group_num", &stored));
+  FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &loops));
+  (*json)["num_hidden_layers"] = stored;
+  (*json)["layer_loops"] = loops;
   return translate_bert(fields, json);
+}
+
+Status read_albert(const ConfigFields& fields, ModelConfig* config) {
+  int32_t loops = 1;
+  FT_RETURN_IF_ERROR(fields.read_count("layer_loops", &loops));
+  FT_RETURN_IF_ERROR(read_narrow(fields, config));
+  config->repeat_layers(loops, false);
+  return {};
 }
 
 // As published, in GPT-2's names, and as transformers names it.
@@ -215,8 +235,21 @@ constinit const Architecture kElectraArchitecture = {
                     "num_attention_heads": 4, "max_position_embeddings": 512,
                     "hidden_act": "gelu", "layer_norm_eps": 1e-12})",
     .decoder = encoder(bert_layer),
-    .translate = translate_electra,
-    .read = read_placed,
+    .translate = translate_bert,
+    .read = read_narrow,
+};
+
+// Lan et al. 2019.
+constinit const Architecture kAlbertArchitecture = {
+    .name = "AlbertModel",
+    .description = "ALBERT, to embed or judge",
+    .defaults = R"({"vocab_size": 30000, "embedding_size": 128, "hidden_size": 4096,
+                    "intermediate_size": 16384, "num_hidden_layers": 12,
+                    "num_attention_heads": 64, "max_position_embeddings": 512,
+                    "hidden_act": "gelu_new", "layer_norm_eps": 1e-12})",
+    .decoder = encoder(bert_layer),
+    .translate = translate_albert,
+    .read = read_albert,
 };
 
 // Liu et al. 2019, Conneau et al. 2019.

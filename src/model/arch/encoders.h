@@ -21,6 +21,8 @@ inline constexpr const char* kEncoderHeads[] = {"pooler.",
                                                 "vocab_projector.",
                                                 "discriminator_predictions.",
                                                 "generator_predictions.",
+                                                "predictions.",
+                                                "sop_classifier.",
                                                 "lm_predictions.",
                                                 "mask_predictions.",
                                                 "generator_lm_head."};

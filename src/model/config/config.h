@@ -57,6 +57,7 @@ struct ModelConfig {
   int32_t added_ids = 0;       // the last of these, whose rows adapters alone have
   int32_t embedding_rows = 0;  // of its table in files, of which the first count; 0: own_ids()
   int32_t hidden_size = 0;
+  int32_t embedding_size = 0;  // of narrower rows in its table; 0: hidden_size
   int32_t intermediate_size = 0;
   int32_t num_layers = 0;
   // How often the layers of the files run one behind the other, each time with keys and values of
@@ -154,6 +155,7 @@ struct ModelConfig {
   // Layers that have weights of their own.
   // Those of the files.
   int32_t own_ids() const { return vocab_size - added_ids; }
+  int32_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   int32_t num_stored_layers() const { return num_layers / num_loops; }
   // Lets all layers run so many times, with the last norm between, too, or not.
   void repeat_layers(int32_t loops, bool norms) {

@@ -15,6 +15,7 @@ struct ModelType {
 
 constexpr ModelType kModelTypes[] = {
     {"afmoe", "AfmoeForCausalLM"},
+    {"albert", "AlbertModel"},
     {"apertus", "ApertusForCausalLM"},
     {"apertus1p5", "Apertus1p5ForConditionalGeneration"},
     {"apertus1p5_text", "Apertus1p5TextForCausalLM"},
@@ -223,6 +224,9 @@ constexpr PlacedAs kPlacedAs[] = {
 
 // Names of classes that compute the same, by one of which vLLM or transformers loads them, too.
 constexpr std::pair<std::string_view, const char*> kSameClass[] = {
+    {"AlbertForMaskedLM", "AlbertModel"},
+    {"AlbertForPreTraining", "AlbertModel"},
+    {"AlbertForSequenceClassification", "AlbertModel"},
     {"AquilaForCausalLM", "LlamaForCausalLM"},
     {"AquilaModel", "LlamaForCausalLM"},
     {"BertForMaskedLM", "BertModel"},

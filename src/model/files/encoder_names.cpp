@@ -24,6 +24,9 @@ constexpr NamePart kPlaces[] = {
     {"embeddings.LayerNorm.", "embed_norm."},
     {"embeddings.norm.", "embed_norm."},
     {"emb_ln.", "embed_norm."},
+    {"encoder.albert_layer_groups.0.albert_layers.", "layers."},
+    {"encoder.embedding_hidden_mapping_in.", "embed_proj."},
+    {"embeddings_project.", "embed_proj."},
     {"encoder.layers.", "layers."},
     {"encoder.layer.", "layers."},
     {"transformer.layer.", "layers."},
@@ -81,14 +84,21 @@ constexpr NamePart kParts[] = {
     {".mlp.Wo.", ".mlp.down_proj."},
     {".attn_norm.", ".self_attn_layer_norm."},
     {".mlp_norm.", ".final_layer_norm."},
+    {".attention.query.", ".self_attn.q_proj."},
+    {".attention.key.", ".self_attn.k_proj."},
+    {".attention.value.", ".self_attn.v_proj."},
+    {".attention.dense.", ".self_attn.o_proj."},
+    {".ffn.", ".mlp.up_proj."},
+    {".ffn_output.", ".mlp.down_proj."},
+    {".full_layer_layer_norm.", ".final_layer_norm."},
     {".norm1.", ".self_attn_layer_norm."},
     {".norm2.", ".final_layer_norm."},
 };
 
 // Classes that tell the texts of a pair apart.
-constexpr const char* kJudgesOfKinds[] = {"BertForSequenceClassification",
-                                          "ElectraForSequenceClassification",
-                                          "ErnieForSequenceClassification"};
+constexpr const char* kJudgesOfKinds[] = {
+    "AlbertForSequenceClassification", "BertForSequenceClassification",
+    "ElectraForSequenceClassification", "ErnieForSequenceClassification"};
 
 // Norms of the first files of BERT.
 constexpr NamePart kEndings[] = {{".gamma", ".weight"}, {".beta", ".bias"}};

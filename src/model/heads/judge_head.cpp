@@ -22,6 +22,7 @@ struct Form {
 
 constexpr Form kForms[] = {{"classifier.dense", "classifier.out_proj", After::kTanh},
                            {"pooler.dense", "classifier", After::kTanh},
+                           {"pooler", "classifier", After::kTanh},
                            {"pre_classifier", "classifier", After::kRelu},
                            {"head.dense", "classifier", After::kGelu, "head.norm"},
                            {"score.0", "score.2", After::kRelu},

@@ -1,4 +1,4 @@
-#include "model/learned_positions.h"
+#include "model/stack/learned_positions.h"
 
 #include "kernels/rows/embed.h"
 #include "model/layer/norm.h"
@@ -10,10 +10,10 @@ Status LearnedPositions::load(PartLoader& loader, Arena& arena, const std::strin
   const ModelConfig& config = loader.config();
   if (config.learned_positions == 0) return {};
   if (!is_own) {
-    const int64_t shape[] = {config.learned_positions, config.hidden_size};
+    const int64_t shape[] = {config.learned_positions, config.embedding_width()};
     return loader.weights().expect(name + ".weight", shape);
   }
-  hidden_ = config.hidden_size;
+  hidden_ = config.embedding_width();
   eps_ = config.rms_norm_eps;
   dtype_ = config.dtype;
   num_positions_ = config.learned_positions - config.first_position_row;
@@ -44,7 +44,7 @@ void LearnedPositions::add(const LayerRows& rows, float* residual) const {
 }
 
 double LearnedPositions::num_weights(const ModelConfig& config) {
-  return double(config.learned_positions) * config.hidden_size;
+  return double(config.learned_positions) * config.embedding_width();
 }
 
 }  // namespace foretoken

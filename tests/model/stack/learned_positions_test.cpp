@@ -1,4 +1,4 @@
-#include "model/learned_positions.h"
+#include "model/stack/learned_positions.h"
 
 #include "model/layer/part_rig.h"
 
