@@ -223,7 +223,7 @@ Status Engine::load_adapter(const LoraModule&, bool) {
 }
 
 Status Engine::unload_adapter(const std::string& name) {
-  return not_found("the adapter '" + name + "' cannot be found");
+  return not_found("the adapter '" + name + "' cannot be found; none is loaded");
 }
 
 }  // namespace foretoken

@@ -26,7 +26,7 @@ Status check_adapter_sizes(const LoraLinear& linear, int64_t outputs, int64_t in
   return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
                           std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
                           "], but the model's is [" + std::to_string(outputs) + ", " +
-                          std::to_string(inputs) + "]; it was trained on another model");
+                          std::to_string(inputs) + "]; " + kOtherModel);
 }
 
 // Linear layers of parts beside that for texts.
@@ -266,7 +266,8 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
       continue;
     }
     return unsupported("the adapter changes '" + linear.module +
-                       "'; this model takes adapters of " + module_names());
+                       "'; this model takes adapters of " + module_names() +
+                       "; load it beside the model that it was trained on, or train these alone");
   }
   report_left_out(adapter, num_others);
   return found;

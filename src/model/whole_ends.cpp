@@ -61,7 +61,7 @@ Status WholeEnds::check(const WholeMatrix& whole, const WholeEnd& end) const {
                            shape_of(whole.rows, whole.columns);
   const std::string but = ", but the model's is " + shape_of(own, end.width);
   if (whole.columns != end.width) {
-    return invalid_argument(what + but + "; it was trained on another model");
+    return invalid_argument(what + but + "; " + kOtherModel);
   }
   if (whole.rows > end.of_file && !end.is_table && limits_.head_has_bias) {
     return unsupported(what + but + " and has a bias; " + kMergeAdapter);

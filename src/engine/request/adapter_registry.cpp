@@ -113,10 +113,20 @@ Status AdapterRegistry::load(const LoraModule& module, bool replace) {
   return {};
 }
 
+// With the names of those that are there.
+Status AdapterRegistry::missing(const std::string& name) const {
+  std::string names;
+  for (const Entry& entry : entries_) {
+    names += (names.empty() ? "loaded are '" : "', '") + entry.info.name;
+  }
+  return not_found("the adapter '" + name + "' cannot be found; " +
+                   (names.empty() ? std::string("none is loaded") : names + "'"));
+}
+
 Status AdapterRegistry::unload(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto known = place_of(name);
-  if (known == entries_.end()) return not_found("the adapter '" + name + "' cannot be found");
+  if (known == entries_.end()) return missing(name);
   entries_.erase(known);
   FT_LOG(info, "unloaded the adapter '{}'", name);
   return {};
@@ -134,7 +144,7 @@ Result<std::shared_ptr<const EngineAdapter>> AdapterRegistry::find(const std::st
   {
     const std::lock_guard lock(mutex_);
     const auto known = place_of(name);
-    if (known == entries_.end()) return not_found("the adapter '" + name + "' is not loaded");
+    if (known == entries_.end()) return missing(name);
     known->last_use = ++num_uses_;
     if (known->adapter != nullptr) return known->adapter;
     module = {known->info.name, known->info.path, known->info.base_model_name};
@@ -143,7 +153,7 @@ Result<std::shared_ptr<const EngineAdapter>> AdapterRegistry::find(const std::st
   const std::lock_guard lock(mutex_);
   const auto known = place_of(name);
   // It was unloaded meanwhile, or another request was quicker.
-  if (known == entries_.end()) return not_found("the adapter '" + name + "' is not loaded");
+  if (known == entries_.end()) return missing(name);
   if (known->adapter != nullptr) return known->adapter;
   if (known->info.path != module.path) {
     return resource_exhausted("the adapter '" + name + "' is being replaced; try again");

@@ -72,6 +72,7 @@ class AdapterRegistry {
   Status check_name(const std::string& name, bool replace) const;
   Status make_room();
   Status keep(Entry* entry, std::shared_ptr<EngineAdapter> adapter);
+  Status missing(const std::string& name) const;
   Entries::iterator place_of(const std::string& name);
 
   const LoraPool& pool_;

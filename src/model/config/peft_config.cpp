@@ -31,9 +31,9 @@ constexpr RefusedPart kRefusedParts[] = {
     {"use_qalora", "QALoRA pools inputs; train the adapter without it"},
     {"lora_bias", "biases of adapters are not applied; train with lora_bias false"},
     {"target_parameters", "adapters of bare parameters (experts) are not applied", true},
-    {"layer_replication", "it makes another model with more layers"},
-    {"use_bdlora", "block-diagonal adapters are not applied"},
-    {"kasa_config", "KaSA changes the model's own matrices"},
+    {"layer_replication", "it makes another model with more layers; train the adapter without it"},
+    {"use_bdlora", "block-diagonal adapters are not applied; train the adapter without it"},
+    {"kasa_config", "KaSA changes the model's own matrices; train the adapter without it"},
     {"arrow_config", "a router among adapters is not applied; load one of the adapters alone"},
 };
 
@@ -78,7 +78,7 @@ Result<bool> matches_whole(const std::string& pattern, const std::string& text,
     return boost::regex_match(text, *groups, expression);
   } catch (const std::exception&) {
     return invalid_argument(where + ": '" + pattern +
-                            "' is no regular expression that can be matched");
+                            "' is no regular expression that can be matched; correct it");
   }
 }
 

@@ -14,6 +14,10 @@ namespace foretoken {
 // The remedy for parts of adapters that are not computed here, but that PEFT can add to the model.
 inline constexpr const char* kMergeAdapter =
     "merge the adapter into its model with PEFT's merge_and_unload() and load the result";
+// Those for folders whose parts do not fit each other, or the model.
+inline constexpr const char* kSaveAdapter = "save the adapter again with PEFT's save_pretrained()";
+inline constexpr const char* kOtherModel =
+    "it was trained on another model; load it beside that one";
 
 // What the adapter_config.json of a PEFT folder says about a LoRA adapter (Hu et al. 2021) that can
 // be applied beside a model's own weights.

@@ -112,8 +112,8 @@ Status check_matrix(const LoraLinear& linear, const Matrices& matrices, bool tra
   if (own->second->shape == wanted) return check_convertible(*own->second);
   return invalid_argument("the adapter of '" + linear.module + "' is for a matrix [" +
                           std::to_string(linear.outputs) + ", " + std::to_string(linear.inputs) +
-                          "], but the model's is " + own->second->shape_text() +
-                          "; it was trained on another model");
+                          "], but the model's is " + own->second->shape_text() + "; " +
+                          kOtherModel);
 }
 
 Status read_factors(const TensorView& magnitudes, const TensorView& own, const LoraAdapter& adapter,
@@ -121,7 +121,7 @@ Status read_factors(const TensorView& magnitudes, const TensorView& own, const L
   if (magnitudes.num_elements() != linear->outputs) {
     return invalid_argument(magnitudes.file + ": tensor '" + magnitudes.name + "' has shape " +
                             magnitudes.shape_text() + ", but " + std::to_string(linear->outputs) +
-                            " magnitudes are wanted");
+                            " magnitudes are wanted; " + kSaveAdapter);
   }
   FT_RETURN_IF_ERROR(check_convertible(magnitudes));
   std::vector<float> factors(static_cast<size_t>(linear->outputs));

@@ -54,10 +54,15 @@ constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
 // The matrix that such rows stand in, which PEFT saves where the vocabulary has another size.
 constexpr std::string_view kTokenBase = ".token_adapter.base_layer.weight";
 
+constexpr const char* kIsMissing =
+    " cannot be found; an adapter is a PEFT folder with adapter_config.json and "
+    "adapter_model.safetensors or adapter_model.bin";
+
 std::string why_not_applied(const std::string& name) {
   if (name.find(kOriginal) != std::string::npos) {
-    return "it is the model's own beside a matrix that was trained, which is not there; save the "
-           "adapter again with PEFT's save_pretrained()";
+    return std::string(
+               "it is the model's own beside a matrix that was trained, which is not there; ") +
+           kSaveAdapter;
   }
   if (name.find("modules_to_save") != std::string::npos || name.ends_with(".weight")) {
     return std::string(
@@ -65,7 +70,8 @@ std::string why_not_applied(const std::string& name) {
                "applied; ") +
            kMergeAdapter;
   }
-  return "it is no matrix of a LoRA adapter";
+  return std::string("it is no matrix of a LoRA adapter; take it out of the file, or ") +
+         kSaveAdapter;
 }
 
 // Matrices that PEFT saves whole, some without being asked (save_embedding_layers).
@@ -109,8 +115,8 @@ Status check_saved(const AdapterFile& file, const PeftConfig& config,
         bases, [&](const LoraBase& base) { return is_named(module_of(base.name), saved); });
     if (is_there || (saved == "lm_head" && config.ties_head() && !bases.empty())) continue;
     return invalid_argument(file.path + ": it lacks the matrix of '" + saved +
-                            "', which modules_to_save of adapter_config.json names; save the "
-                            "adapter again with PEFT's save_pretrained()");
+                            "', which modules_to_save of adapter_config.json names; " +
+                            kSaveAdapter);
   }
   return {};
 }
@@ -134,15 +140,16 @@ Status find_token_ids(const AdapterFile& file, const PeftConfig& config, LoraAda
   if (config.trains_tokens() && adapter->tokens.empty()) {
     return invalid_argument(file.path +
                             ": it lacks the rows that trainable_token_indices of "
-                            "adapter_config.json names; save the adapter again with PEFT's "
-                            "save_pretrained()");
+                            "adapter_config.json names; " +
+                            kSaveAdapter);
   }
   for (LoraTokens& tokens : adapter->tokens) {
     const std::vector<int32_t>* ids = config.trained_tokens(tokens.module);
     if (ids == nullptr) {
       return invalid_argument(file.path + ": it holds rows of '" + tokens.module +
                               "', which trainable_token_indices of adapter_config.json does not "
-                              "name");
+                              "name; " +
+                              kSaveAdapter);
     }
     tokens.ids = *ids;
   }
@@ -170,16 +177,17 @@ Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
     LoraPair& pair = pairs[module];
     const TensorView*& place = pair.*ending->place;
     if (place != nullptr) {
-      return invalid_argument(path + ": the adapter of '" + module + "' is there twice");
+      return invalid_argument(path + ": the adapter of '" + module + "' is there twice; " +
+                              kSaveAdapter);
     }
     place = &tensor;
   }
   for (const auto& [module, pair] : pairs) {
     if (pair.a != nullptr && pair.b != nullptr) continue;
     return invalid_argument(path + ": the adapter of '" + module + "' lacks lora_" +
-                            (pair.a == nullptr ? "A" : "B"));
+                            (pair.a == nullptr ? "A; " : "B; ") + kSaveAdapter);
   }
-  if (pairs.empty()) return invalid_argument(path + ": it holds no adapter");
+  if (pairs.empty()) return invalid_argument(path + ": it holds no adapter; " + kSaveAdapter);
   return pairs;
 }
 
@@ -187,9 +195,10 @@ Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
 Status check_magnitude(const std::string& module, const LoraPair& pair, const PeftConfig& config) {
   const bool is_there = pair.magnitude != nullptr;
   if (is_there == config.uses_dora()) return {};
-  return invalid_argument(
-      pair.a->file + ": it " + (is_there ? "holds" : "lacks") + " magnitudes of '" + module +
-      "', but use_dora of adapter_config.json is " + (is_there ? "false" : "true"));
+  return invalid_argument(pair.a->file + ": it " + (is_there ? "holds" : "lacks") +
+                          " magnitudes of '" + module +
+                          "', but use_dora of adapter_config.json is " +
+                          (is_there ? "false; " : "true; ") + kSaveAdapter);
 }
 
 Status check_shapes(const std::string& module, const LoraPair& pair, int32_t rank) {
@@ -200,7 +209,8 @@ Status check_shapes(const std::string& module, const LoraPair& pair, int32_t ran
     if (fits) continue;
     return invalid_argument(tensor->file + ": tensor '" + tensor->name + "' has shape " +
                             tensor->shape_text() + ", but adapter_config.json says rank " +
-                            std::to_string(rank) + " for '" + module + "'");
+                            std::to_string(rank) + " for '" + module +
+                            "'; correct r or rank_pattern there, or " + kSaveAdapter);
   }
   return {};
 }
@@ -237,7 +247,9 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   FT_ASSIGN_OR_RETURN(const bool wanted, config.targets(module));
   if (!wanted) {
     return invalid_argument(pair.a->file + ": it holds an adapter of '" + module +
-                            "', which adapter_config.json does not target");
+                            "', which adapter_config.json does not target; name it in "
+                            "target_modules there, or " +
+                            kSaveAdapter);
   }
   FT_ASSIGN_OR_RETURN(linear.rank, config.rank(module));
   FT_ASSIGN_OR_RETURN(linear.scale, config.scale(module));
@@ -247,7 +259,8 @@ Result<LoraLinear> read_linear(const std::string& module, const LoraPair& pair,
   if (linear.rank > max_rank) {
     return invalid_argument(pair.a->file + ": the adapter of '" + module + "' has rank " +
                             std::to_string(linear.rank) + ", but --max-lora-rank is " +
-                            std::to_string(max_rank) + "; raise it");
+                            std::to_string(max_rank) + "; raise it to " +
+                            std::to_string(linear.rank));
   }
   linear.inputs = pair.a->shape[1];
   linear.outputs = pair.b->shape[0];
@@ -346,10 +359,25 @@ Result<AdapterFile> open_peft_weights(const std::string& path) {
                        " is an adapter of MLX, which is not read; fuse it into its model "
                        "(mlx_lm.fuse --de-quantize), or train it with PEFT");
   }
-  return not_found(missing +
-                   " cannot be found; an adapter is a PEFT folder with "
-                   "adapter_config.json and adapter_model.safetensors or adapter_model.bin");
+  return not_found(missing + kIsMissing);
 }
+
+namespace {
+
+// Where the folder or the file is not there, or has something else, an adapter is wanted whole.
+Result<PeftConfig> read_config(const fs::path& folder) {
+  const std::string path = (folder / "adapter_config.json").string();
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    return not_found("the folder " + folder.string() + kIsMissing);
+  if (!fs::exists(path, error)) return not_found(path + kIsMissing);
+  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(path));
+  const auto json = parse_ordered_python_json_object(text, path);
+  if (json.ok()) return PeftConfig::parse(json.value(), path);
+  return Status(json.status().code(), json.status().message() + "; " + kSaveAdapter);
+}
+
+}  // namespace
 
 Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, int32_t max_rank) {
   if (is_gguf(folder)) {
@@ -357,10 +385,7 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
                        ": adapters are not read from GGUF files; give the PEFT folder that it was "
                        "converted from");
   }
-  const std::string config_path = (fs::path(folder) / "adapter_config.json").string();
-  FT_ASSIGN_OR_RETURN(const std::string text, read_text_file(config_path));
-  FT_ASSIGN_OR_RETURN(const auto json, parse_ordered_python_json_object(text, config_path));
-  FT_ASSIGN_OR_RETURN(const PeftConfig config, PeftConfig::parse(json, config_path));
+  FT_ASSIGN_OR_RETURN(const PeftConfig config, read_config(folder));
   FT_ASSIGN_OR_RETURN(const AdapterFile file, open_peft_weights(folder));
   LoraAdapter adapter;
   FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter));
@@ -388,7 +413,7 @@ Status read_wholes(const std::string& folder, const std::vector<LoraBase>& bases
     const TensorView& tensor = file.tensors().at(base.tensor);
     if (tensor.shape.size() != 2 || tensor.num_elements() == 0) {
       return invalid_argument(file.path + ": tensor '" + base.tensor + "' has shape " +
-                              tensor.shape_text() + ", but a matrix is wanted");
+                              tensor.shape_text() + ", but a matrix is wanted; " + kSaveAdapter);
     }
     WholeMatrix whole{module_of(base.name), tensor.shape[0], tensor.shape[1], {}};
     FT_ASSIGN_OR_RETURN(whole.values, read_matrix(tensor, adapter->dtype));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/config/peft_config.h"
 #include "model/files/checkpoint.h"
 #include "model/files/forms/convert.h"
 
@@ -77,10 +78,10 @@ bool is_table(const std::string& name) {
 Status check_tokens(const TensorView& rows, const LoraTokens& tokens, const WholeMatrix& whole) {
   const auto count = static_cast<int64_t>(tokens.ids.size());
   if (rows.shape != std::vector<int64_t>{count, whole.columns}) {
-    return invalid_argument(rows.file + ": tensor '" + tokens.tensor + "' has shape " +
-                            rows.shape_text() + ", but " + std::to_string(count) + " rows of " +
-                            std::to_string(whole.columns) +
-                            " are wanted by trainable_token_indices and the model");
+    return invalid_argument(
+        rows.file + ": tensor '" + tokens.tensor + "' has shape " + rows.shape_text() + ", but " +
+        std::to_string(count) + " rows of " + std::to_string(whole.columns) +
+        " are wanted by trainable_token_indices and the model; " + kSaveAdapter);
   }
   for (const int32_t id : tokens.ids) {
     if (id < whole.rows) continue;
@@ -137,8 +138,8 @@ Status put_rows(const TensorView& rows, const LoraTokens& tokens, DType dtype, W
 
 Status lacks_rows(const AdapterFile& file, const std::string& module) {
   return invalid_argument(file.path + ": it lacks the rows of '" + module +
-                          "' that trainable_token_indices of adapter_config.json names; save the "
-                          "adapter again with PEFT's save_pretrained()");
+                          "' that trainable_token_indices of adapter_config.json names; " +
+                          kSaveAdapter);
 }
 
 }  // namespace
@@ -163,8 +164,7 @@ Status read_token_rows(const std::string& folder, const ModelFiles& model, LoraA
       FT_ASSIGN_OR_RETURN(WholeMatrix * whole, whole_of(module, checkpoint, adapter));
       if (whole == nullptr) {
         return unsupported(file.path + ": tensor '" + tokens.tensor +
-                           "' holds rows of a matrix that the model has not; the adapter was "
-                           "trained on another model");
+                           "' holds rows of a matrix that the model has not; " + kOtherModel);
       }
       FT_RETURN_IF_ERROR(put_rows(rows, tokens, adapter->dtype, whole));
     }
@@ -184,8 +184,7 @@ Result<std::vector<LoraBase>> changed_bases(const std::string& folder, const Lor
     const TensorView* own = find_own(checkpoint, base.name);
     if (own == nullptr) {
       return unsupported(file.path + ": tensor '" + base.tensor +
-                         "' is a whole matrix, which the model has not; the adapter was trained on "
-                         "another model");
+                         "' is a whole matrix, which the model has not; " + kOtherModel);
     }
     FT_ASSIGN_OR_RETURN(const bool same, is_own(file.tensors().at(base.tensor), *own));
     if (same) continue;

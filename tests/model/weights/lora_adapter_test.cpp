@@ -91,7 +91,12 @@ TEST_F(LoraAdapterFolder, WrappersAndModulesThatAreNotNamed) {
 }
 
 TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
-  expect_error(StatusCode::kNotFound, "adapter_config.json");
+  expect_error(StatusCode::kNotFound, "adapter_config.json cannot be found; an adapter is a PEFT");
+  const auto nowhere = read_peft_adapter(folder_.file("nowhere"), DType::kF32, 1).status();
+  EXPECT_EQ(nowhere.code(), StatusCode::kNotFound);
+  EXPECT_NE(nowhere.message().find("/nowhere cannot be found; an adapter is a PEFT folder with"),
+            std::string::npos)
+      << nowhere.message();
   folder_.write("adapter_config.json", R"({"fine_tune_type": "lora"})");
   folder_.write("adapters.safetensors", "");
   expect_error(StatusCode::kUnsupported, "adapter of MLX");
@@ -102,8 +107,10 @@ TEST_F(LoraAdapterFolder, MissingFilesAreNamed) {
   expect_error(StatusCode::kInvalidArgument, "adapter_model.bin");
   folder_.write("adapter_model.safetensors", "short");
   expect_error(StatusCode::kInvalidArgument, "adapter_model.safetensors");
-  folder_.write("adapter_config.json", "{");
-  expect_error(StatusCode::kInvalidArgument, "adapter_config.json");
+  for (const char* text : {"{", "[1]"}) {
+    folder_.write("adapter_config.json", text);
+    expect_error(StatusCode::kInvalidArgument, "; save the adapter again with PEFT's");
+  }
 }
 
 // Older exports have a file of torch.save, and Python writes numbers that JSON does not know.
@@ -130,14 +137,16 @@ TEST_F(LoraAdapterFolder, TorchFilesAndPythonsNumbers) {
 
 TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {
   write({}, {tensor(a_, {2, 3})});
-  expect_error(StatusCode::kInvalidArgument, "q_proj' lacks lora_B");
+  expect_error(StatusCode::kInvalidArgument, "q_proj' lacks lora_B; save the adapter again");
   write({}, {tensor(a_, {3, 3}), tensor(b_, {5, 3})});
   expect_error(StatusCode::kInvalidArgument,
-               "has shape [3, 3], but adapter_config.json says rank 2");
+               "but adapter_config.json says rank 2 for 'model.layers.0.self_attn.q_proj'; "
+               "correct r or rank_pattern there");
   write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
-  expect_error(StatusCode::kInvalidArgument, "--max-lora-rank is 1", 1);
+  expect_error(StatusCode::kInvalidArgument, "--max-lora-rank is 1; raise it to 2", 1);
   write({{"target_modules", {"v_proj"}}}, {tensor(a_, {2, 3}), tensor(b_, {5, 2})});
-  expect_error(StatusCode::kInvalidArgument, "which adapter_config.json does not target");
+  expect_error(StatusCode::kInvalidArgument,
+               "which adapter_config.json does not target; name it in target_modules");
   write({}, {tensor(a_, {2, 3}), tensor(b_, {5, 2}),
              tensor(std::string(kModule) + ".lora_A.default.weight", {2, 3})});
   expect_error(StatusCode::kInvalidArgument, "is there twice");
