@@ -18,6 +18,9 @@ enum class Activation : int32_t {
   // Of the same (Kimi K3): b tanh(gate / b) sigmoid(gate) l tanh(up / l), or the up as it is, of
   // b = limit and l = up_limit, where that is above 0.
   kSitu,
+  // Of the op activate alone (what numbers of low rank pass in RWKV 7):
+  kTanh,
+  kSigmoid,
 };
 
 // What an MLP with a gate may have.

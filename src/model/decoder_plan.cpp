@@ -52,6 +52,7 @@ Sight sight_of(const CompressedSpec& spec) {
 Sight sight_of(const ShortConvSpec&) { return {}; }
 Sight sight_of(const LinearSpec&) { return {}; }
 Sight sight_of(const SelectiveSpec&) { return {}; }
+Sight sight_of(const WkvSpec&) { return {}; }
 Sight sight_of(const Absent&) { return {}; }
 
 LayerRope rope_of(const Sight& sight, const RopeConfigs& ropes) {

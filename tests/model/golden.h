@@ -120,7 +120,8 @@ inline std::vector<GoldenCase> recurrent_cases() {
                        "jamba",          "mamba",          "zamba2",
                        "kimi_linear",    "kimi_k3",        "bailing_v2_5",
                        "minimax",        "olmo_hybrid",    "qwen3_5",
-                       "qwen3_5_moe",    "qwen3_next",     "deepseek_v4"});
+                       "qwen3_5_moe",    "qwen3_next",     "deepseek_v4",
+                       "rwkv7"});
 }
 
 // Mixtures of experts, some of them with latent attention.

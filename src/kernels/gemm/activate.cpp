@@ -10,7 +10,10 @@ namespace foretoken {
 void activate(Queue& queue, const ActivateArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.out != nullptr);
   FT_CHECK(args.max_rows > 0 && args.size > 0);
-  FT_CHECK(args.activation >= Activation::kSilu && args.activation <= Activation::kRelu);
+  const bool squashes =
+      args.activation == Activation::kTanh || args.activation == Activation::kSigmoid;
+  FT_CHECK(squashes ||
+           (args.activation >= Activation::kSilu && args.activation <= Activation::kRelu));
   FT_CHECK(args.activation != Activation::kXielu || args.parameters != nullptr);
   FT_CHECK(args.out_dtype == DType::kF32 || args.out_dtype == DType::kBF16);
   queue.launch(args);

@@ -7,7 +7,8 @@
 
 namespace foretoken {
 
-// out = activation(x) for the live token rows: the inner part of an MLP without a gate.
+// out = activation(x) for the live token rows: the inner part of an MLP without a gate, or numbers
+// of low rank.
 struct ActivateArgs {
   static constexpr Op kOp = Op::kActivate;
   const StepCounts* counts;

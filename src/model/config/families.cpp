@@ -49,8 +49,6 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"RND1", "RND1", kMaskFilling},
     {"Rwkv6ForCausalLM", "RWKV 6", kLinearAttention},
     {"RWKV6Qwen2ForCausalLM", "QRWKV 6", kLinearAttention},
-    {"RWKV7ForCausalLM", "RWKV 7", kLinearAttention},
-    {"Rwkv7ForCausalLM", "RWKV 7, newer exports", kLinearAttention},
     {"RwkvForCausalLM", "RWKV 4", kLinearAttention},
     {"SDARForCausalLM", "SDAR", kMaskFilling},
     {"SolarForCausalLM", "Solar Pro 22B", kDepthResiduals},

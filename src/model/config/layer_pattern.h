@@ -35,6 +35,7 @@ struct LayerConfig {
   // Its mixer is what the architecture has in the place of attention: linear attention, a state
   // space, a convolution.
   bool recurrent = false;
+  bool first_values = false;  // as of WkvSpec::is_first
   bool experts = false;  // its feed-forward part is the mixture that ModelConfig::experts tells of
   // The share of the gate's values that is cut off, where they are normal (Gemma 3n); 0: none.
   float sparsity = 0;

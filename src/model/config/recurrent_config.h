@@ -19,6 +19,15 @@ struct LinearFactors {
   bool operator==(const LinearFactors&) const = default;
 };
 
+// How many numbers what RWKV 7 makes of low rank is made of.
+struct WkvRanks {
+  int32_t decay = 0;
+  int32_t rate = 0;   // (in-context learning rate, a)
+  int32_t share = 0;  // of the first layer's values
+  int32_t gate = 0;
+  bool operator==(const WkvRanks&) const = default;
+};
+
 // Sizes of what layers have in the place of attention (LayerConfig::recurrent): heads as of
 // LinearShape, or a convolution alone. Of a rank's part heads and channels are divided.
 struct RecurrentConfig {
@@ -43,6 +52,7 @@ struct RecurrentConfig {
   int32_t norm_groups = 0;  // as of LinearSpec, where that is left to the file
   bool gates_first = true;  // as of LinearSpec, and so are the next
   LinearFactors factors;
+  WkvRanks ranks;
 
   bool exists() const { return value_heads > 0 || channels > 0; }
   bool operator==(const RecurrentConfig&) const = default;

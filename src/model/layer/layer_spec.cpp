@@ -47,6 +47,7 @@ KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat format)
 KvGroupSpec layout_of(const ShortConvSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const LinearSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const SelectiveSpec&, DType, KvFormat) { return {}; }
+KvGroupSpec layout_of(const WkvSpec&, DType, KvFormat) { return {}; }
 KvGroupSpec layout_of(const Absent&, DType, KvFormat) { return {}; }
 
 BlockIndexSpec index_of(const ModelConfig& config) {
@@ -170,6 +171,20 @@ SelectiveSpec selective_of(const ModelConfig& config) {
           .conv_width = recurrent.conv_width,
           .conv_bias = recurrent.conv_bias,
           .bias = recurrent.bias};
+}
+
+WkvSpec wkv_of(const ModelConfig& config, const LayerConfig& layer) {
+  const RecurrentConfig& recurrent = config.recurrent;
+  return {.shape = {.key_heads = recurrent.key_heads,
+                    .value_heads = recurrent.value_heads,
+                    .key_dim = recurrent.key_dim,
+                    .value_dim = recurrent.value_dim,
+                    .channel_decay = true,
+                    .removes = true},
+          .inputs = config.hidden_size,
+          .ranks = recurrent.ranks,
+          .is_first = layer.first_values,
+          .norm_eps = recurrent.norm_eps};
 }
 
 GatedMlpSpec gated_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
@@ -329,6 +344,13 @@ LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding) {
 SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding) {
   SelectiveSpec part = whole;
   part.channels = static_cast<int32_t>(shard_of(whole.channels, sharding).count);
+  return part;
+}
+
+WkvSpec part_of(const WkvSpec& whole, const Sharding& sharding) {
+  WkvSpec part = whole;
+  part.shape.value_heads = static_cast<int32_t>(shard_of(whole.shape.value_heads, sharding).count);
+  part.shape.key_heads = part.shape.value_heads;
   return part;
 }
 

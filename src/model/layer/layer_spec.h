@@ -390,7 +390,7 @@ struct SharedSpec {
 struct Absent {};
 
 using MixerSpec = std::variant<GqaSpec, LatentSpec, LinearSpec, ShortConvSpec, SelectiveSpec,
-                               CompressedSpec, Absent>;
+                               WkvSpec, CompressedSpec, Absent>;
 using FeedForwardSpec = std::variant<GatedMlpSpec, PlainMlpSpec, ExpertsSpec, Absent>;
 
 // residual += post_norm(mixer(norm(residual))), then the same with the feed-forward part; or, where
@@ -435,6 +435,8 @@ struct LayerSpec {
   // Of what leaves mixer_norm and feed_forward_norm.
   RowGateSpec mixer_gate = {};
   RowGateSpec feed_forward_gate = {};
+  // [hidden]: how far what leaves feed_forward_norm is mixed with the row before (WkvSpec); or null
+  const char* feed_forward_shift = nullptr;
   SharedSpec shared = {};
 };
 
@@ -448,6 +450,7 @@ ShortConvSpec short_conv_of(const ModelConfig& config);
 // Gated delta networks, under Qwen's names; without a kind of files.
 LinearSpec gated_delta_of(const ModelConfig& config);
 SelectiveSpec selective_of(const ModelConfig& config);
+WkvSpec wkv_of(const ModelConfig& config, const LayerConfig& layer);
 // Mamba 2, under the names that most files have.
 LinearSpec state_space_of(const ModelConfig& config);
 ExpertsSpec experts_of(const ModelConfig& config);
@@ -482,9 +485,6 @@ GqaSpec part_of(const GqaSpec& whole, const Sharding& sharding);
 GatedMlpSpec part_of(const GatedMlpSpec& whole, const Sharding& sharding);
 PlainMlpSpec part_of(const PlainMlpSpec& whole, const Sharding& sharding);
 LatentSpec part_of(const LatentSpec& whole, const Sharding& sharding);
-ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
-LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
-SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
 CompressedSpec part_of(const CompressedSpec& whole, const Sharding& sharding);
 ExpertsSpec part_of(const ExpertsSpec& whole, const Sharding& sharding);
 

@@ -199,6 +199,21 @@ class LayerTensorList {
     add_linear(base + "out_proj", hidden_, channels, mixer.bias);
   }
 
+  void add(const WkvSpec& mixer) {
+    const std::string base = mixer.base;
+    const int64_t size = mixer.shape.v_size();
+    for (const char* name : WkvSpec::kMixes) all_.push_back({base + name, 1, mixer.inputs, 0, 1});
+    for (const char* name : WkvSpec::kVectors) all_.push_back({base + name, size});
+    all_.push_back({base + "r_k", mixer.shape.value_heads, mixer.shape.key_dim});
+    for (const char* name : WkvSpec::kProducts) add_linear(base + name, size, mixer.inputs, false);
+    for (const auto& [name, rank, bias] : WkvSpec::factors_of(mixer)) {
+      all_.push_back({base + name + ".0.weight", rank, mixer.inputs, 0, 0, true});
+      all_.push_back({base + name + ".2.weight", size, rank, 0, 0, true});
+      if (bias) all_.push_back({base + name + ".2.bias", size});
+    }
+    add_linear(base + "o_proj", hidden_, size, false);
+  }
+
   void add(const GatedMlpSpec& mlp, const std::string& before = {}) {
     const std::string base = before + mlp.base;
     if (mlp.fused) {
@@ -259,7 +274,8 @@ class LayerTensorList {
       add_linear("per_layer_projection", hidden_, layer.input_size, false);
       add_layer_norm("post_per_layer_input_norm");
     }
-    for (const char* name : {layer.mixer_residual, layer.feed_forward_residual}) {
+    for (const char* name :
+         {layer.mixer_residual, layer.feed_forward_residual, layer.feed_forward_shift}) {
       if (name != nullptr) all_.push_back({name, hidden_});
     }
     if (layer.scaled) all_.push_back({"layer_scalar", 1});

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -145,5 +146,51 @@ struct SelectiveSpec {
     return {channels, conv_width, shape};
   }
 };
+
+// The time mixing of RWKV 7 (Peng et al. 2025): queries, keys, values, gates and what a state loses
+// are each made of the row mixed with the one before it in their own way. The layer's feed-forward
+// part reads rows mixed so, too (LayerSpec::feed_forward_shift), whose history lies behind that of
+// this part.
+struct WkvSpec {
+  LinearShape shape;
+  int32_t inputs = 0;  // width of the rows
+  // How many numbers decays, rates, shares and gates are made of.
+  WkvRanks ranks = {};
+  bool is_first = false;  // its values are those that later layers mix theirs with
+  float norm_eps = 0;     // of what each head leaves
+  const char* base = "attn.";
+  // Of the rows that queries, decays, keys, values, rates and gates are made of.
+  static constexpr const char* kMixes[] = {"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"};
+  static constexpr int32_t kNumMixes = 6;
+  static constexpr const char* kVectors[] = {"k_k", "k_a", "g_norm.weight", "g_norm.bias"};
+  static constexpr const char* kProducts[] = {"r_proj", "k_proj", "v_proj"};
+  static constexpr const char* kJoinedMixes = "x_x";  // all of them, in files of the first form
+
+  // A product of low rank: its matrices are `name`.0 and `name`.2, the second with a bias or not.
+  struct Factors {
+    const char* name;
+    int32_t rank;
+    bool bias;
+  };
+  // Those of decays, rates, gates and, but in the first layer, shares.
+  static std::vector<Factors> factors_of(const WkvSpec& spec) {
+    std::vector<Factors> all = {{"w_lora.lora", spec.ranks.decay, true},
+                                {"a_lora.lora", spec.ranks.rate, true},
+                                {"g_lora.lora", spec.ranks.gate, false}};
+    if (!spec.is_first) all.push_back({"v_lora.lora", spec.ranks.share, true});
+    return all;
+  }
+  int32_t widest_rank() const {
+    return std::max({ranks.decay, ranks.rate, ranks.share, ranks.gate});
+  }
+  StateSpec state() const { return {2 * inputs, 2, shape}; }
+};
+
+struct Sharding;
+// A rank's part of a whole model's mixer: its heads or channels.
+ShortConvSpec part_of(const ShortConvSpec& whole, const Sharding& sharding);
+LinearSpec part_of(const LinearSpec& whole, const Sharding& sharding);
+SelectiveSpec part_of(const SelectiveSpec& whole, const Sharding& sharding);
+WkvSpec part_of(const WkvSpec& whole, const Sharding& sharding);
 
 }  // namespace foretoken

@@ -21,6 +21,9 @@ Status load_part(PartLoader& loader, const std::string& base, const SelectiveSpe
                  Mixer* out) {
   return out->emplace<SelectiveMixer>().load(loader, base, spec);
 }
+Status load_part(PartLoader& loader, const std::string& base, const WkvSpec& spec, Mixer* out) {
+  return out->emplace<WkvMixer>().load(loader, base, spec);
+}
 Status load_part(PartLoader& loader, const std::string& base, const CompressedSpec& spec,
                  Mixer* out) {
   return out->emplace<Compressed>().load(loader, base, spec);
@@ -65,6 +68,7 @@ Status load_norms(PartLoader& loader, const std::string& base, const LayerSpec& 
                            : loader.load_vector({{base + name, loader.config().hidden_size}}, to);
   };
   FT_RETURN_IF_ERROR(factors(spec.mixer_residual, &out->mixer_residual));
+  FT_RETURN_IF_ERROR(factors(spec.feed_forward_shift, &out->feed_forward_shift));
   return factors(spec.feed_forward_residual, &out->feed_forward_residual);
 }
 

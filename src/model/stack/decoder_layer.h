@@ -18,6 +18,7 @@
 #include "model/layer/recurrent/linear_mixer.h"
 #include "model/layer/recurrent/selective_mixer.h"
 #include "model/layer/recurrent/short_conv.h"
+#include "model/layer/recurrent/wkv_mixer.h"
 #include "model/layer/row_gate.h"
 #include "model/stack/depth_residuals.h"
 #include "model/stack/hyper_streams.h"
@@ -29,7 +30,8 @@
 namespace foretoken {
 
 // The parts of LayerSpec with their weights, in the order of its variants.
-using Mixer = std::variant<Gqa, Latent, LinearMixer, ShortConv, SelectiveMixer, Compressed, Absent>;
+using Mixer =
+    std::variant<Gqa, Latent, LinearMixer, ShortConv, SelectiveMixer, WkvMixer, Compressed, Absent>;
 using FeedForward = std::variant<GatedMlp, PlainMlp, Experts, Absent>;
 
 // BesideSpec with its weights.
@@ -68,6 +70,7 @@ struct DecoderLayer {
   DepthMixer depth;
   RowGate mixer_gate;
   RowGate feed_forward_gate;
+  const float* feed_forward_shift = nullptr;  // [hidden], as of LayerSpec, or null
   SharedBlock shared;
   float scale = 1;  // of the residual behind the layer
   LayerJoints joints;

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "kernels/comm/all_reduce_norm.h"
 #include "kernels/gemm/layer_tail.h"
-#include "kernels/rows/mix_streams.h"
 #include "kernels/rows/softcap.h"
 #include "model/config/rope_table.h"
 
@@ -55,6 +54,7 @@ void LayerRunner::fit(const DecoderLayer& layer) {
   if (layer.beside) make_room(layer.beside->experts);
   if (layer.shortcut) make_room(*layer.shortcut);
   has_shortcuts_ = has_shortcuts_ || layer.shortcut.has_value();
+  has_shifts_ = has_shifts_ || layer.feed_forward_shift != nullptr;
   laurel_.fit(layer.laurel);
   row_gate_.fit(layer.mixer_gate);
   row_gate_.fit(layer.feed_forward_gate);
@@ -113,6 +113,7 @@ Status LayerRunner::take_parts(Arena& arena) {
   FT_RETURN_IF_ERROR(short_conv_.take(source));
   FT_RETURN_IF_ERROR(linear_.take(source));
   FT_RETURN_IF_ERROR(selective_.take(source));
+  FT_RETURN_IF_ERROR(wkv_.take(source));
   FT_RETURN_IF_ERROR(compressed_.take(source));
   FT_RETURN_IF_ERROR(gated_mlp_.take(source));
   FT_RETURN_IF_ERROR(plain_mlp_.take(source));
@@ -124,6 +125,9 @@ Status LayerRunner::take_parts(Arena& arena) {
   if (has_shortcuts_) {
     const auto elements = static_cast<size_t>(max_rows_) * static_cast<size_t>(config_.hidden_size);
     FT_ASSIGN_OR_RETURN(shortcut_, arena.take_array<float>(elements, ScratchSource::kWhat));
+  }
+  if (has_shifts_) {
+    FT_ASSIGN_OR_RETURN(shifted_, source.act(config_.hidden_size));
   }
   if (weighs_residual_) {
     FT_ASSIGN_OR_RETURN(
@@ -157,8 +161,8 @@ const float* LayerRunner::run(const LayerRows& given, const LayerKv& kv, const D
     return nullptr;
   }
   const bool normed = norms_behind(rows, layer, next);
-  const float* delta =
-      layer.parallel ? run_parallel(rows, layer) : run_parts(rows, layer, normed ? next : nullptr);
+  const float* delta = layer.parallel ? run_parallel(rows, layer)
+                                      : run_parts(rows, kv, layer, normed ? next : nullptr);
   if (layer.input.exists() || layer.scale != 1 || layer.streams.exists() || layer.joins_shortcut) {
     finish(rows, layer, delta);
     delta = nullptr;
@@ -248,15 +252,15 @@ void LayerRunner::enter_feed_forward(const LayerRows& rows, const float* delta,
 }
 
 // What follows attention, one op after the other. next: as norms_behind promises, or null.
-const float* LayerRunner::run_parts(const LayerRows& rows, const DecoderLayer& layer,
-                                    const DecoderLayer* next) {
+const float* LayerRunner::run_parts(const LayerRows& rows, const LayerKv& kv,
+                                    const DecoderLayer& layer, const DecoderLayer* next) {
   weigh_residual(rows, layer.mixer_residual);
   const float* delta = mixer_output(rows, layer);
   const LayerRows own = rows_of_feed_forward(rows);
   const bool sums_next = next != nullptr && sharding_.is_cut();
   with_part(layer.feed_forward, [&](const auto& part) {
     enter_feed_forward(rows, delta, layer, sums_next);
-    part.expand(own, normed_, scratch_of(part));
+    part.expand(own, shifted(rows, kv.state, layer), scratch_of(part));
     if (layer.shortcut) run_shortcut(own, layer);
     weigh_residual(rows, layer.feed_forward_residual);
     if (layer.beside) {
@@ -376,24 +380,6 @@ void LayerRunner::replace_residual(const LayerRows& rows, const float* delta, co
   norm_residual(rows, delta, norm);
   add_and_norm(rows, nullptr, {});
   if (scale != 1) scale_residual(rows, scale);
-}
-
-// Streams that nothing is routed to stay as they are, but for the vector.
-void LayerRunner::weigh_residual(const LayerRows& rows, const float* factors) {
-  if (factors == nullptr) return;
-  mix_streams(rows.queue, {.counts = rows.counts,
-                           .streams = residual_,
-                           .routed = zeros_,
-                           .weights = zeros_,
-                           .activated = nullptr,
-                           .out = residual_,
-                           .out_scale = factors,
-                           .num_streams = 1,
-                           .active = 0,
-                           .max_rows = rows.max_rows,
-                           .stream_rows = rows.max_rows,
-                           .size = config_.hidden_size,
-                           .scale = 1});
 }
 
 // Both parts read the residual as it entered the layer, so that it waits for their sum.

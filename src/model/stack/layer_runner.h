@@ -113,8 +113,9 @@ class LayerRunner {
   bool norms_behind(const LayerRows& rows, const DecoderLayer& layer,
                     const DecoderLayer* next) const;
   bool norms_behind_mixer(const DecoderLayer& layer) const;
-  const float* run_parts(const LayerRows& rows, const DecoderLayer& layer,
+  const float* run_parts(const LayerRows& rows, const LayerKv& kv, const DecoderLayer& layer,
                          const DecoderLayer* next);
+  const void* shifted(const LayerRows& rows, const LayerState& state, const DecoderLayer& layer);
   const float* mixer_output(const LayerRows& rows, const DecoderLayer& layer);
   void enter_feed_forward(const LayerRows& rows, const float* delta, const DecoderLayer& layer,
                           bool sums_next);
@@ -141,6 +142,7 @@ class LayerRunner {
   ShortConv::Scratch& scratch_of(const ShortConv&) { return short_conv_; }
   LinearMixer::Scratch& scratch_of(const LinearMixer&) { return linear_; }
   SelectiveMixer::Scratch& scratch_of(const SelectiveMixer&) { return selective_; }
+  WkvMixer::Scratch& scratch_of(const WkvMixer&) { return wkv_; }
   Compressed::Scratch& scratch_of(const Compressed&) { return compressed_; }
   Experts::Scratch& scratch_of(const Experts&) { return experts_; }
   GatedMlp::Scratch& scratch_of(const GatedMlp&) { return gated_mlp_; }
@@ -164,6 +166,7 @@ class LayerRunner {
   bool has_post_norms_ = false;
   bool weighs_residual_ = false;
   bool has_shortcuts_ = false;
+  bool has_shifts_ = false;
   CarriedRows* carried_ = nullptr;
   HyperStreams* hyper_ = nullptr;
   // "act" stands for the type of the config.
@@ -172,6 +175,7 @@ class LayerRunner {
   float* delta_ = nullptr;     // [max_rows, hidden] output of a part
   float* added_ = nullptr;     // [max_rows, hidden] the same after its own norm, where it has one
   float* shortcut_ = nullptr;  // [max_rows, hidden] that a later layer adds, where some do
+  void* shifted_ = nullptr;    // [max_rows, hidden] act, normed rows mixed with those before them
   float* zeros_ = nullptr;     // [max_rows], where vectors multiply the residual
   uint32_t* sync_ = nullptr;   // of LayerTailArgs
   int64_t rounded_columns_ = 0;
@@ -182,6 +186,7 @@ class LayerRunner {
   ShortConv::Scratch short_conv_;
   LinearMixer::Scratch linear_;
   SelectiveMixer::Scratch selective_;
+  WkvMixer::Scratch wkv_;
   Compressed::Scratch compressed_;
   GatedMlp::Scratch gated_mlp_;
   PlainMlp::Scratch plain_mlp_;

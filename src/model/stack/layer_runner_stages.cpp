@@ -12,6 +12,7 @@ void LayerRunner::cross_residual(const LayerRows& rows, const StageCut& cut) {
 void LayerRunner::cross(const LayerRows& rows, const StageCut& cut) {
   carried_->cross(rows, cut, residual_, config_.hidden_size);
   if (cut.behind.shares_index) latent_.index.cross(rows, cut);
+  if (wkv_.first_values != nullptr) cut.cross(rows, wkv_.first_values, wkv_.values_size());
   if (shared_.exists()) SharedBlock::cross(rows, cut, config_.hidden_size, shared_);
 }
 

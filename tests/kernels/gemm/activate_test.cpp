@@ -21,6 +21,10 @@ double activated(Activation activation, double x) {
       return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))) / 2;
     case Activation::kReluSquared:
       return x > 0 ? x * x : 0;
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
     case Activation::kRelu:
       return x > 0 ? x : 0;
     case Activation::kXielu:
@@ -76,12 +80,12 @@ TEST_P(ActivateTest, RowsAreBitEqualAloneAndInABatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ActivateTest,
-                         testing::Combine(testing::Values(Activation::kSilu, Activation::kGelu,
-                                                          Activation::kGeluTanh,
-                                                          Activation::kReluSquared,
-                                                          Activation::kXielu, Activation::kRelu),
-                                          testing::Values(DType::kF32, DType::kBF16)));
+INSTANTIATE_TEST_SUITE_P(
+    All, ActivateTest,
+    testing::Combine(testing::Values(Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
+                                     Activation::kReluSquared, Activation::kXielu,
+                                     Activation::kRelu, Activation::kTanh, Activation::kSigmoid),
+                     testing::Values(DType::kF32, DType::kBF16)));
 
 }  // namespace
 }  // namespace foretoken

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/activation_math.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
@@ -63,6 +64,15 @@ void write_xielu(const float* parameters, const float* x, int size, Out* out) {
   }
 }
 
+// kTanh or kSigmoid.
+template <class Out>
+void squash(Activation activation, const float* x, int size, Out* out) {
+  const bool is_tanh = activation == Activation::kTanh;
+  for (int i = 0; i < size; ++i) {
+    store_one(out + i, is_tanh ? activation_math::tanh_of(x[i]) : activation_math::sigmoid(x[i]));
+  }
+}
+
 template <class Out>
 void activate_row(const ActivateArgs& a, const float* x, Out* out) {
   switch (a.activation) {
@@ -72,6 +82,9 @@ void activate_row(const ActivateArgs& a, const float* x, Out* out) {
       return rectify_any(x, a.size, out);
     case Activation::kXielu:
       return write_xielu(a.parameters, x, a.size, out);
+    case Activation::kTanh:
+    case Activation::kSigmoid:
+      return squash(a.activation, x, a.size, out);
     default:
       return activate_gated(a.activation, x, a.size, out);
   }

@@ -19,6 +19,10 @@ __device__ float activated(float x, const float* parameters) {
     return positive * positive;
   } else if constexpr (kActivation == Activation::kRelu) {
     return fmaxf(x, 0.0f);
+  } else if constexpr (kActivation == Activation::kTanh) {
+    return activation_math::tanh_of(x);
+  } else if constexpr (kActivation == Activation::kSigmoid) {
+    return activation_math::sigmoid(x);
   } else if constexpr (kActivation == Activation::kXielu) {
     const float beta = parameters[2];
     if (x > 0.0f) return fmaf(softplus(parameters[0]) * x, x, beta * x);
@@ -71,6 +75,10 @@ void launch_activate(const void* packed, cudaStream_t stream) {
       return launch<Activation::kXielu>(args, stream);
     case Activation::kRelu:
       return launch<Activation::kRelu>(args, stream);
+    case Activation::kTanh:
+      return launch<Activation::kTanh>(args, stream);
+    case Activation::kSigmoid:
+      return launch<Activation::kSigmoid>(args, stream);
     case Activation::kClampedSilu:  // of gates alone
     case Activation::kSitu:
       return;
