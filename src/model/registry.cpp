@@ -65,7 +65,7 @@ int64_t StoredTensors::tables_saving() const {
     if (!is_embedding && !is_looked_up(name, config, traits, place)) continue;
     const DType dtype = looked_up_dtype(*tensor, config.dtype);
     if (dtype == config.dtype) continue;
-    const int64_t own = int64_t{config.own_ids()} * config.hidden_size;
+    const int64_t own = int64_t{config.own_ids()} * config.embedding_width();
     const int64_t count = is_embedding ? own : tensor->num_elements();
     const size_t stored = is_embedding && is_lent(*tensor) ? 0 : dtype_size(dtype);
     saved += count * static_cast<int64_t>(dtype_size(config.dtype) - stored);
