@@ -166,17 +166,9 @@ Status read_row_rules(const Json& json, const ConfigFields& fields, ModelConfig*
 Status read_eos(const ConfigFields& fields, std::vector<int32_t>* out) {
   const Json* value = fields.find("eos_token_id");
   if (value == nullptr) return {};
-  const Json list = value->is_array() ? *value : Json::array({*value});
-  out->clear();
-  for (const Json& id : list) {
-    if (id.is_null()) continue;
-    // 2.0 is the number that some tools write for 2.
-    const double number = id.is_number() ? id.get<double>() : 0.5;
-    if (number != std::floor(number)) {
-      return fields.wrong("eos_token_id", "a token id or a list of token ids");
-    }
-    out->push_back(number >= 0 && number <= INT32_MAX ? static_cast<int32_t>(number) : -1);
-  }
+  std::optional<std::vector<int32_t>> ids = read_token_ids(*value);
+  if (!ids) return fields.wrong("eos_token_id", "a token id or a list of token ids");
+  *out = std::move(*ids);
   return {};
 }
 

@@ -22,6 +22,17 @@ bool is_positive(const nlohmann::json& value) {
 
 }  // namespace
 
+std::optional<std::vector<int32_t>> read_token_ids(const nlohmann::json& value) {
+  std::vector<int32_t> ids;
+  for (const nlohmann::json& id : value.is_array() ? value : nlohmann::json::array({value})) {
+    if (id.is_null()) continue;
+    if (!is_whole(id)) return {};
+    const auto number = id.get<double>();
+    ids.push_back(number >= 0 && number <= INT32_MAX ? static_cast<int32_t>(number) : -1);
+  }
+  return ids;
+}
+
 const nlohmann::json* ConfigFields::find(const char* name) const {
   const auto it = object_.find(name);
   return it == object_.end() || it->is_null() ? nullptr : &*it;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ class ConfigFields {
   const std::string where_;
   const bool takes_overrides_;
 };
+
+// The ids of a number or a list of them, without those that are null; one that no id can be is -1.
+// None: it holds something that is no whole number.
+std::optional<std::vector<int32_t>> read_token_ids(const nlohmann::json& value);
 
 // A field of old files, and the name that newer ones have for it.
 struct RenamedField {

@@ -18,10 +18,8 @@ Result<std::unique_ptr<TensorView>> Checkpoint::with_column_scales(std::unique_p
                                                                    const TensorView& scales) {
   FT_RETURN_IF_ERROR(check_convertible(scales));
   if (view->shape.size() != 2 || scales.num_elements() != view->shape[1]) {
-    return invalid_argument(scales.file + ": tensor '" + scales.name + "' has the shape " +
-                            scales.shape_text() + ", but '" + view->name + "' of the shape " +
-                            view->shape_text() +
-                            " needs a number for each column; the files must be of one model");
+    return unfit_shape(scales, ", but '" + view->name + "' of shape " + view->shape_text() +
+                                   " needs a number for each column");
   }
   std::vector<float> columns(static_cast<size_t>(view->shape[1]));
   FT_RETURN_IF_ERROR(convert_tensor(scales, DType::kF32, columns.data()));

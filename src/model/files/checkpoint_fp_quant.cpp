@@ -59,11 +59,8 @@ Result<std::unique_ptr<TensorView>> Checkpoint::with_turned_columns(
   const bool is_square = turn.shape.size() == 2 && turn.shape[0] == turn.shape[1];
   const int64_t group = is_square ? turn.shape[0] : 0;
   if (group <= 0 || view->shape.size() != 2 || view->shape[1] % group != 0) {
-    return invalid_argument(turn.file + ": tensor '" + turn.name + "' has the shape " +
-                            turn.shape_text() + ", but '" + view->name + "' of the shape " +
-                            view->shape_text() +
-                            " needs a square whose side divides its columns; the files must be "
-                            "of one model");
+    return unfit_shape(turn, ", but '" + view->name + "' of shape " + view->shape_text() +
+                                 " needs a square whose side divides its columns");
   }
   std::vector<float> square(static_cast<size_t>(group * group));
   FT_RETURN_IF_ERROR(convert_tensor(turn, DType::kF32, square.data()));

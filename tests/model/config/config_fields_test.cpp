@@ -87,6 +87,16 @@ TEST(ConfigFields, NumbersThatJsonHasNoWordsFor) {
             "x.json: 'x' is Infinity, but must be a positive number; correct the file");
 }
 
+TEST(TokenIds, OfANumberOrAList) {
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(read_token_ids(Json(2.0)), Ids{2});
+  EXPECT_EQ(read_token_ids(Json::parse("[3, null, -1, 4294967296]")), (Ids{3, -1, -1}));
+  EXPECT_EQ(read_token_ids(Json::array()), Ids());
+  for (const char* other : {"1.5", "\"2\"", "[[2]]", "{}", "true"}) {
+    EXPECT_FALSE(read_token_ids(Json::parse(other))) << other;
+  }
+}
+
 TEST(ConfigFields, Gpt2sNamesBecomeTheCommonOnes) {
   Json object = {{"n_embd", 48}, {"n_head", 3}, {"activation_function", "gelu_new"}};
   Json out = object;

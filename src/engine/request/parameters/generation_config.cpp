@@ -1,5 +1,6 @@
 #include "engine/request/parameters/generation_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -11,6 +12,7 @@
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "gguf/model_texts.h"
+#include "model/config/config_fields.h"
 #include "model/files/containers/json_file.h"
 
 namespace foretoken {
@@ -57,15 +59,9 @@ Status read(const Source& source, const char* field, int& value) {
 Status read_eos(const Source& source, GenerationConfig& config) {
   const Json* json = source.find("eos_token_id");
   if (json == nullptr) return {};
-  std::vector<int32_t> ids;
-  for (const Json& id : json->is_array() ? *json : Json::array({*json})) {
-    if (id.is_null()) continue;
-    // 2.0 is the number that some tools write for 2.
-    const double number = id.is_number() ? id.get<double>() : 0.5;
-    if (number != std::floor(number) || number < 0 || number > INT32_MAX) {
-      return source.wrong("eos_token_id", "a token id or an array of them");
-    }
-    ids.push_back(static_cast<int32_t>(number));
+  std::optional<std::vector<int32_t>> ids = read_token_ids(*json);
+  if (!ids || std::ranges::count(*ids, -1) > 0) {
+    return source.wrong("eos_token_id", "a token id or an array of them");
   }
   config.eos_token_ids = std::move(ids);
   return {};

@@ -117,6 +117,11 @@ Status TensorView::read(int64_t first, int64_t count, void* to) const {
   return {};
 }
 
+Status unfit_shape(const TensorView& tensor, const std::string& why) {
+  return invalid_argument(tensor.file + ": tensor '" + tensor.name + "' has shape " +
+                          tensor.shape_text() + why + "; the files must be of one model");
+}
+
 std::string TensorView::shape_text() const {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -84,6 +84,10 @@ struct TensorView {
   std::string shape_text() const;
 };
 
+// InvalidArgument: the shape of a tensor does not fit others, or the configuration, as `why` says
+// behind it (", but ..."), so that files are not of one model.
+Status unfit_shape(const TensorView& tensor, const std::string& why);
+
 // The elements of a tensor of integers, I64 or I32. Unsupported, naming file and tensor, for other
 // types; otherwise errors as of TensorView::read.
 Result<std::vector<int64_t>> read_integers(const TensorView& tensor);

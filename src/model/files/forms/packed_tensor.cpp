@@ -22,9 +22,7 @@ Status expect(const TensorView& tensor, std::vector<int64_t> shape) {
   if (tensor.shape == shape) return {};
   TensorView wanted;
   wanted.shape = std::move(shape);
-  return invalid_argument(tensor.file + ": tensor '" + tensor.name + "' has shape " +
-                          tensor.shape_text() + ", but quantization_config asks for " +
-                          wanted.shape_text() + "; the files must be of one model");
+  return unfit_shape(tensor, ", but quantization_config asks for " + wanted.shape_text());
 }
 
 Status expect_words(const TensorView& tensor) {
@@ -185,10 +183,7 @@ Status PackedTensor::check_shapes() {
           : layout == PackLayout::kGptq     ? shape[0] * 32 / bits
                                             : shape[0];
   if (layout == PackLayout::kGptq && shape[0] % words_of_whole_codes(static_cast<int>(bits)) != 0) {
-    return invalid_argument(parts_.codes->file + ": tensor '" + parts_.codes->name +
-                            "' has shape " + parts_.codes->shape_text() +
-                            ", which is no matrix of " + std::to_string(bits) +
-                            " bits; the files must be of one model");
+    return unfit_shape(*parts_.codes, ", which is no matrix of " + std::to_string(bits) + " bits");
   }
   const int64_t group = quantization_.group < 0 ? cols_ : quantization_.group;
   num_groups_ = group > 0 ? (cols_ + group - 1) / group : 0;

@@ -195,11 +195,8 @@ Status ScaledTensor::misfit() const {
   const TensorView& scales = *parts_.scales;
   TensorView elements;
   elements.shape = shape_;
-  return invalid_argument(scales.file + ": tensor '" + scales.name + "' has shape " +
-                          scales.shape_text() + ", which are no scales of '" + parts_.codes->name +
-                          "' of shape " + elements.shape_text() +
-                          " with the blocks of quantization_config; the files must be of one "
-                          "model");
+  return unfit_shape(scales, ", which are no scales of '" + parts_.codes->name + "' of shape " +
+                                 elements.shape_text() + " with the blocks of quantization_config");
 }
 
 // Scales have the dimensions of the matrix, fewer where they are one a row or one in all, or more
@@ -243,9 +240,8 @@ Status ScaledTensor::read_factors() {
   const TensorView& given = *parts_.factor;
   const int64_t count = given.num_elements();
   if (count != 1 && count != matrices) {
-    return invalid_argument(given.file + ": tensor '" + given.name + "' has shape " +
-                            given.shape_text() + ", but there is one scale for each matrix of '" +
-                            parts_.codes->name + "'; the files must be of one model");
+    return unfit_shape(given,
+                       ", but there is one scale for each matrix of '" + parts_.codes->name + "'");
   }
   std::vector<std::byte> raw;
   FT_RETURN_IF_ERROR(foretoken::read_elements(given, 0, count, DType::kF32, factors_.data(), raw));
