@@ -65,6 +65,7 @@ struct EngineStats {
   int64_t num_total_blocks = 0;
   int64_t num_free_slots = 0;
   int64_t num_total_slots = 0;
+  int sleep_level = 0;  // as of Engine::sleep; 0: it is awake
   OffloadStats offload;
   // Of several data parallel engines: each one's own, of which the above are the sums.
   std::vector<EngineStats> engines;
@@ -222,7 +223,21 @@ class Engine {
   // In the order in which they were loaded.
   virtual std::vector<AdapterInfo> adapters() const { return {}; }
 
+  // With EngineConfig::enable_sleep_mode: gives back the device's memory, so that others can have
+  // it. Requests that are there end with "abort", or are waited for; later ones wait for wake_up.
+  // Level 1 keeps weights in host memory, level 2 reads them from their files again; of both the KV
+  // cache is empty afterwards, in host memory, too, and drafters know nothing of earlier texts.
+  // Asleep already: at level 1 it may fall to 2. Returns when it is so, `*bytes`, where given,
+  // being those that were given back. Not from a callback. Unsupported without the field,
+  // ResourceExhausted where host memory is short, and it is awake then.
+  virtual Status sleep(int level = 1, bool ends_requests = true, int64_t* bytes = nullptr);
+  // Takes the memory again, of "weights", "kv_cache" or, without tags, of both; with both it goes
+  // on. Nothing where it is awake. ResourceExhausted where others have the memory, or an error of
+  // the files: it sleeps on and can be woken again.
+  virtual Status wake_up(const std::vector<std::string>& tags = {});
+
   virtual EngineStats stats() const = 0;
+  bool is_sleeping() const { return stats().sleep_level > 0; }
   virtual const EngineInfo& info() const = 0;
 };
 

@@ -140,6 +140,18 @@ class EngineClient:
         with self._lock:
             self._num_resets += 1
 
+    def sleep(self, level: int = 1, mode: str = "abort") -> None:
+        """Gives back the device's memory, until wake_up."""
+        if level not in (1, 2):
+            raise ValueError(f"level is {level}; it must be 1 or 2")
+        if mode not in ("abort", "wait"):
+            raise ValueError(f"mode is {mode!r}; it must be 'abort' or 'wait'")
+        self.core.sleep(level, mode == "abort")
+
+    def wake_up(self, tags: list[str] | None = None) -> None:
+        """Takes back the memory of `tags`, or all, and with all of it goes on."""
+        self.core.wake_up(list(tags or []))
+
     def _salt(self, wish: str) -> str:
         return f"{self._num_resets}:{wish}" if self._num_resets else wish
 

@@ -14,7 +14,7 @@ _NO_PARTS = "models, kernels and graphs are C++; foretoken inspect lists them"
 _NO_IMAGES = "prompts are text"
 _ONE_CONFIG = "the configuration is one flat list of fields; see EngineArgs and model_config"
 _INSIDE = "prompts and outputs are prepared inside of the engine; use add_request and step"
-_NO_SLEEP = "sleeping is not built; call shutdown and make another engine"
+_NO_SLEEP = "call sleep, wake_up and is_sleeping of LLM or AsyncLLM"
 _NO_UPDATES = "weights are read once; call shutdown and make another engine"
 _NO_PROFILE = "profiles are written by the command line, with --profile FILE"
 

@@ -227,8 +227,15 @@ class AsyncLLM(OtherAttributes):
     async def get_supported_tasks(self) -> tuple[str, ...]:
         return ("generate", "embed")
 
+    async def sleep(self, level: int = 1, mode: str = "abort") -> None:
+        """As LLM.sleep."""
+        await asyncio.to_thread(self._client.sleep, level, mode)
+
+    async def wake_up(self, tags: list[str] | None = None) -> None:
+        await asyncio.to_thread(self._client.wake_up, tags)
+
     async def is_sleeping(self) -> bool:
-        return False
+        return self._client.core.is_sleeping()
 
     async def is_paused(self) -> bool:
         return False

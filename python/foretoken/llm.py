@@ -254,6 +254,22 @@ class LLM(OtherAttributes):
     def model_config(self) -> ModelConfig:
         return self.llm_engine.model_config
 
+    def sleep(self, level: int = 1, mode: str = "abort") -> None:
+        """Gives back the device's memory until wake_up().
+
+        Level 1 keeps weights in host memory, level 2 reads them from their files again. Needs
+        enable_sleep_mode=True. Requests that run end ("abort") or are waited for ("wait"); later
+        ones wait.
+        """
+        self._client.sleep(level, mode)
+
+    def wake_up(self, tags: list[str] | None = None) -> None:
+        """Takes back the memory of "weights", "kv_cache", or both (None), and then goes on."""
+        self._client.wake_up(tags)
+
+    def is_sleeping(self) -> bool:
+        return self._client.core.is_sleeping()
+
     def reset_prefix_cache(self) -> bool:
         """Requests from now on find nothing that was cached before."""
         self._client.reset_prefix_cache()

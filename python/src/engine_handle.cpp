@@ -143,6 +143,20 @@ void EngineHandle::abort(const std::string& request_id) {
   without_gil([&] { running->abort(request_id); });
 }
 
+int64_t EngineHandle::sleep(int level, bool ends_requests) {
+  const std::shared_ptr<Engine> running = engine();
+  int64_t bytes = 0;
+  raise_if_error(without_gil([&] { return running->sleep(level, ends_requests, &bytes); }));
+  return bytes;
+}
+
+void EngineHandle::wake_up(const std::vector<std::string>& tags) {
+  const std::shared_ptr<Engine> running = engine();
+  raise_if_error(without_gil([&] { return running->wake_up(tags); }));
+}
+
+bool EngineHandle::is_sleeping() const { return engine()->is_sleeping(); }
+
 void EngineHandle::load_adapter(const std::string& name, const std::string& path,
                                 const std::string& base_model_name, bool replace) {
   const std::shared_ptr<Engine> engine = this->engine();

@@ -31,6 +31,10 @@ class EngineHandle {
   void close();
   bool closed() const { return engine_ == nullptr; }
 
+  // As Engine::sleep, wake_up and is_sleeping; the bytes that were given back.
+  int64_t sleep(int level, bool ends_requests);
+  void wake_up(const std::vector<std::string>& tags);
+  bool is_sleeping() const;
   // As Engine::load_adapter.
   void load_adapter(const std::string& name, const std::string& path,
                     const std::string& base_model_name, bool replace);

@@ -106,6 +106,9 @@ void bind_engine(nb::module_& module) {
       .def("submit", &submit, "inbox"_a, "key"_a, "final_only"_a, "fields"_a, "prompt_token_ids"_a,
            "processors"_a)
       .def("abort", &EngineHandle::abort, "request_id"_a)
+      .def("sleep", &EngineHandle::sleep, "level"_a, "ends_requests"_a)
+      .def("wake_up", &EngineHandle::wake_up, "tags"_a)
+      .def("is_sleeping", &EngineHandle::is_sleeping)
       .def("load_adapter", &EngineHandle::load_adapter, "name"_a, "path"_a, "base_model_name"_a,
            "replace"_a)
       .def("close", &EngineHandle::close)

@@ -290,6 +290,11 @@ constexpr EngineField kBefore[] = {
      .form = kChoice,
      .choices = "native|lmcache",
      .agreement = kValue},
+    {.name = "enable_sleep_mode",
+     .member = &C::enable_sleep_mode,
+     .group = kMemory,
+     .help = "The engine may be put to sleep (POST /sleep, LLM.sleep()): it gives back the "
+             "device's memory, of weights and KV cache, until it is woken"},
 
     {.name = "steps_in_flight",
      .member = &C::steps_in_flight,

@@ -29,6 +29,8 @@ constexpr const char* kOneRoom = "texts and embeddings come from one engine; lea
 constexpr const char* kOnDevice =
     "weights stay on the device; leave it out (KV blocks go to host memory with "
     "--kv-offloading-size)";
+constexpr const char* kOneSleep =
+    "an engine sleeps in one way: addresses and graphs stay, memory is given back; leave it out";
 constexpr const char* kStateType = "recurrent layers keep their states in float32";
 constexpr const char* kNoStateBlocks =
     "snapshots of recurrent layers' states stand where prefixes are found again, as many as "
@@ -341,10 +343,9 @@ constexpr VllmName kTable[] = {
     {"jit_monitor_verbose", kFlag, "", kWarned, kNoCompiler},
     {"jit_monitor_mode", kValue, "warn", kWarned, kNoCompiler},
     {"additional_config", kValue, "", kWarned, "there are no plug-ins that would read it"},
-    {"enable_sleep_mode", kFlag, "", kRefused, "an engine does not sleep; end it instead"},
-    {"sleep_mode_backend", kValue, "", kWarned, "an engine does not sleep"},
-    {"sleep_mode_offload_cudagraph", kFlag, "", kWarned, "an engine does not sleep"},
-    {"sleep_preserve_parameter_names", kValues, "", kWarned, "an engine does not sleep"},
+    {"sleep_mode_backend", kValue, "", kWarned, kOneSleep},
+    {"sleep_mode_offload_cudagraph", kFlag, "", kWarned, kOneSleep},
+    {"sleep_preserve_parameter_names", kValues, "", kWarned, kOneSleep},
 
     // Texts.
     {"structured_outputs_config", kValue, "", kWarned, "grammars are llguidance's"},

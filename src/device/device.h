@@ -24,6 +24,11 @@ enum class DeviceType : uint8_t { kCpu, kCuda };
 // and write directly.
 enum class MemoryKind : uint8_t { kDevice, kPinned };
 
+// What memory of a device holds, which says what becomes of it while the device's engine sleeps.
+// kStays: it is not given back. kKept: its contents are kept. kWeights: they are kept, or can be
+// read from files again. kBlocks: they are of no use afterwards.
+enum class MemoryRole : uint8_t { kStays, kKept, kWeights, kBlocks };
+
 // Rows of a weight matrix in host memory, row-major [num_rows, k]; several parts are stacked
 // (for example q, k and v).
 struct WeightPart {
@@ -76,6 +81,28 @@ class Device {
   // that the system has: for what is rarely used to the end. Nothing where memory is taken when it
   // is allocated.
   virtual void prefer_small_pages(void* /*memory*/, size_t /*bytes*/) {}
+
+  // Before anything is taken: memory can be given back from now on. Unsupported where addresses do
+  // not outlive their memory.
+  virtual Status allow_sleep() { return unsupported(name() + " cannot give back its memory"); }
+  // What the calling thread takes device memory and weights for from now on; what it did before.
+  // Nothing but kStays without allow_sleep.
+  virtual MemoryRole take_for(MemoryRole) { return MemoryRole::kStays; }
+  // While nothing uses the device: gives memory that is not kStays back to the system, but
+  // addresses stay. Contents of kKept, and of kWeights with `keeps_weights`, go to host memory, if
+  // they are not there anyway. Without it contents of kWeights that were kept before are lost, too.
+  // Returns the bytes that are free then. ResourceExhausted, and nothing has changed: host memory
+  // is short.
+  virtual Result<int64_t> give_back(bool /*keeps_weights*/) { return int64_t{0}; }
+  // The memory of kBlocks, or else that of kWeights and kKept, is there again, with the contents
+  // that were kept, otherwise with zeros. ResourceExhausted, and nothing has changed: others have
+  // the memory.
+  virtual Status bring_back(MemoryRole) { return {}; }
+  // Between the two calls, what the calling thread takes for kWeights lies where it lay when the
+  // device took as much in the same order for the first time, and is to be freed once more. False:
+  // it was not the same.
+  virtual void begin_again() {}
+  virtual bool end_again() { return true; }
 
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kMaxRequests = 1 << 27;  // half of the table's clock
 constexpr double kMaxFactor = 1000;
+constexpr auto kNumEntries = static_cast<size_t>(kSuffixTableBytes) / sizeof(suffix_table::Entry);
 
 Status out_of_range(const char* name, double value, const std::string& range) {
   std::ostringstream number;
@@ -30,12 +31,11 @@ class SuffixDrafter final : public Drafter {
   // ResourceExhausted where the table finds no memory.
   Status make_table() {
     if (fields_.max_cached_requests == 0) return {};
-    constexpr auto kEntries = static_cast<size_t>(kSuffixTableBytes) / sizeof(suffix_table::Entry);
     FT_ASSIGN_OR_RETURN(table_.entries, arena_.take_array<suffix_table::Entry>(
-                                            kEntries, "the table of past answers"));
+                                            kNumEntries, "the table of past answers"));
     FT_ASSIGN_OR_RETURN(table_.clock,
                         arena_.take_array<uint32_t>(1, "the clock of the table of past answers"));
-    table_.num_buckets = static_cast<uint32_t>(kEntries / suffix_table::kWays);
+    table_.num_buckets = static_cast<uint32_t>(kNumEntries / suffix_table::kWays);
     table_.max_age = static_cast<uint32_t>(fields_.max_cached_requests);
     return {};
   }
@@ -45,6 +45,12 @@ class SuffixDrafter final : public Drafter {
   int64_t bytes_per_block(int) const override { return 0; }
   Status take_memory(int, int) override { return {}; }
   int64_t memory_bytes() const override { return static_cast<int64_t>(arena_.bytes_taken()); }
+
+  void forget_texts(Queue& queue) override {
+    if (table_.entries == nullptr) return;
+    queue.fill(table_.entries, 0, kNumEntries * sizeof(suffix_table::Entry));
+    queue.fill(table_.clock, 0, sizeof(uint32_t));
+  }
 
   void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) override {
     const auto min_chance =

@@ -31,8 +31,10 @@ EngineImpl::~EngineImpl() {
     abandon_device();
   } else if (queue_ != nullptr) {
     const Status drained = queue_->drain();
-    // Without a loop nothing was learned, and the statistics may be those of measurements.
-    if (drained.ok() && keeper_ != nullptr && loop_ != nullptr) keeper_->finish();
+    // Without a loop nothing was learned, and the statistics may be those of measurements; before
+    // it slept they were handed over.
+    const bool has_learned = loop_ != nullptr && sleep_level_.load() == 0;
+    if (drained.ok() && keeper_ != nullptr && has_learned) keeper_->finish();
     write_trace();
   }
 }
@@ -207,6 +209,7 @@ EngineStats EngineImpl::stats() const {
   stats.num_total_blocks = info_.num_blocks;
   stats.num_free_slots = loop_->occupancy().free_slots.load();
   stats.num_total_slots = info_.max_num_seqs;
+  stats.sleep_level = sleep_level_.load();
   const KvOffload::Counts& host = loop_->occupancy().host;
   stats.offload = {.num_queried_tokens = host.queried_tokens.load(),
                    .num_hit_tokens = host.hit_tokens.load(),

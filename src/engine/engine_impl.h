@@ -25,6 +25,7 @@
 #include "engine/request/output_processor.h"
 #include "engine/request/parameters/generation_config.h"
 #include "engine/request/request_builder.h"
+#include "engine/sleep_state.h"
 #include "engine/start/kv_budget.h"
 #include "engine/start/parallel_checks.h"
 #include "engine/start_barrier.h"
@@ -43,6 +44,7 @@
 
 namespace foretoken {
 
+struct DrafterParts;
 struct ResolvedConfig;
 
 // Owns the parts of an engine and connects them. See include/foretoken/engine.h for the contract.
@@ -69,6 +71,8 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
+  Status sleep(int level, bool ends_requests, int64_t* bytes) override;
+  Status wake_up(const std::vector<std::string>& tags) override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
   // Of an idle engine, which outlives them.
@@ -97,6 +101,10 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   Status load(ResolvedConfig& config, const ModelFiles& target,
               const std::vector<std::string>& drafter_folders, StartClock& clock);
   Result<LoadOptions> load_options(const ResolvedConfig& config, const ModelFiles& target) const;
+  void note_loading(const ResolvedConfig& config, const LoadOptions& options,
+                    const std::vector<std::string>& drafter_folders);
+  DrafterParts drafter_parts(Model& model, const LoadOptions& target,
+                             std::vector<std::string> folders) const;
   Status load_drafters(ResolvedConfig& config, const LoadOptions& target,
                        std::vector<std::string> folders);
   Status take_memory(ResolvedConfig& config, const TestHooks& hooks);
@@ -156,6 +164,9 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   std::vector<int32_t> eos_token_ids() const {
     return generation_.eos_token_ids.value_or(model_->config().eos_token_ids);
   }
+  void prepare_sleep();
+  Status load_beside();
+  Status read_weights_again();
   void abandon_device();
   void write_trace();
   RequestLimits request_limits(const ResolvedConfig& config) const;
@@ -207,6 +218,8 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<OutputProcessor> outputs_;
   std::unique_ptr<GrammarService> grammars_;  // null: no tokenizer, or idle
+  std::unique_ptr<SleepState> sleep_;         // null: it never sleeps
+  std::atomic<int> sleep_level_{0};           // 0: it is awake
 
   GraphConfig graphs_;
   GenerationConfig generation_;

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "device/device_traits.h"
+#include "device/memory_role_scope.h"
 #include "engine/engine_impl.h"
 #include "engine/start/logits_rows.h"
 
@@ -118,6 +119,7 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
   memory_config.num_blocks = num_blocks_.full;
   max_blocks_ = memory_config.max_blocks;
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
+  const MemoryRoleScope scope(*device_, MemoryRole::kBlocks);
   FT_ASSIGN_OR_RETURN(kv_cache_,
                       KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
   if (groups.size() > 1) {

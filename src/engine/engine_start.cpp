@@ -11,6 +11,7 @@
 #include "compat/combination.h"
 #include "device/cuda_plugin.h"
 #include "device/device_traits.h"
+#include "device/memory_role_scope.h"
 #include "draft/drafter_parts.h"
 #include "engine/start/load_format.h"
 #include "engine/start/locate_model.h"
@@ -67,10 +68,6 @@ bool awaits_arrivals(const EngineConfig& config, const Device& device, bool is_a
          !device_traits(device.type()).uses_host_cores;
 }
 
-int num_adapter_slots(const EngineConfig& config) {
-  return config.enable_lora ? config.max_loras : 0;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::create(const EngineConfig& given,
@@ -101,7 +98,7 @@ Status EngineImpl::open_device(const EngineConfig& config) {
     FT_ASSIGN_OR_RETURN(device_, open_configured_device(shared));
   }
   free_at_start_ = device_->free_memory();
-  return {};
+  return config.enable_sleep_mode ? device_->allow_sleep() : Status();
 }
 
 // The configuration with every choice made that its model's config and its drafters' files tell.
@@ -152,6 +149,7 @@ Status EngineImpl::start(const EngineConfig& given, const TestHooks& hooks, Star
   FT_RETURN_IF_ERROR(check_speculative(given));
   FT_RETURN_IF_ERROR(open_device(given));
   clock.end_phase("device");
+  const MemoryRoleScope scope(*device_, MemoryRole::kKept);
   FT_ASSIGN_OR_RETURN(const EngineConfig located, locate_model(given));
   const ModelFiles target(located.model);
   FT_ASSIGN_OR_RETURN(const ModelConfig model, read_model_config(target, config_options(located)));
@@ -193,109 +191,6 @@ Status EngineImpl::run_rank() {
   const Status status = loop.run();
   ended_ = status.ok();
   return status;
-}
-
-// How this rank loads its part of the model, but for what its attention is.
-Result<LoadOptions> EngineImpl::load_options(const ResolvedConfig& config,
-                                             const ModelFiles& target) const {
-  LoadOptions options;
-  options.config = config_options(config);
-  options.max_model_len = config.max_model_len;
-  options.kv_format = config.kv_format;
-  options.kv_block_size = config.block_size;
-  FT_ASSIGN_OR_RETURN(const LoadChoice choice,
-                      choose_load_format(config.load_format, config.model));
-  if (is_reader_of_vllm(config.load_format)) {
-    FT_LOG(warn, "--load-format {} has no effect: files are found and read as with auto",
-           config.load_format);
-  }
-  options.load_format = choice.format;
-  FT_ASSIGN_OR_RETURN(options.rounding, choose_quantization(config.quantization, target));
-  options.round_activations = rounds_activations(config);
-  options.static_scales = config.activation_scheme == "static";
-  options.dummy_recipe = choice.recipe;
-  options.sharding = ranks_.sharding();
-  options.stages = ranks_.stages();
-  options.max_rows = config.max_num_batched_tokens;
-  options.max_logits_rows = logits_tile(config);
-  options.progress = config.on_load_progress;
-  options.cancelled = config.cancel_load;
-  return options;
-}
-
-Status EngineImpl::load_drafters(ResolvedConfig& config, const LoadOptions& target,
-                                 std::vector<std::string> folders) {
-  FT_ASSIGN_OR_RETURN(drafters_, make_drafters(config, {.device = *device_,
-                                                        .target = *model_,
-                                                        .tokenizer = texts_.tokenizer(),
-                                                        .attention = target.attention,
-                                                        .kv_format = target.kv_format,
-                                                        .rounding = target.rounding,
-                                                        .dummy_recipe = target.dummy_recipe,
-                                                        .sharding = target.sharding,
-                                                        .folders = std::move(folders),
-                                                        .are_absent = !target.stages.is_last()}));
-  drafter_names_ = drafter_names(config);
-  for (size_t i = 0; i < drafters_.size(); ++i) {
-    config.speculative[i].num_speculative_tokens = drafters_[i]->traits().max_draft_tokens;
-  }
-  // A drafter may have brought its number of drafts, which rates and schedules must fit.
-  return check_speculative(config);
-}
-
-Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
-                        const std::vector<std::string>& drafter_folders, StartClock& clock) {
-  const auto start = std::chrono::steady_clock::now();
-  // A large tokenizer takes as long to read as gigabytes of weights.
-  std::future<Result<EngineTexts>> texts =
-      std::async(std::launch::async, [&] { return EngineTexts::load(config, target); });
-  FT_ASSIGN_OR_RETURN(LoadOptions options, load_options(config, target));
-  const Sharding second_lane = ranks_.sharding(1);
-  if (config.parallel.enable_dbo) options.second_lane = &second_lane;
-  FT_ASSIGN_OR_RETURN(options.attention, take_attention(config, target));
-  FT_ASSIGN_OR_RETURN(graphs_, resolve_graphs(config, options.attention->traits().in_graphs));
-  config.parts.only_pieces = graphs_.mode == GraphMode::kPiecewise;
-  FT_RETURN_IF_ERROR(compat(config.parts));
-  Result<std::unique_ptr<Model>> model = load_model(*device_, target, options);
-  clock.end_phase("weights");
-  FT_ASSIGN_OR_RETURN(texts_, texts.get());
-  FT_ASSIGN_OR_RETURN(model_, std::move(model));
-  const ModelConfig& loaded = model_->config();
-  if (!is_dummy(config.load_format)) {
-    FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
-    FT_ASSIGN_OR_RETURN(dense_, load_dense_modules(target, loaded.hidden_size));
-  }
-  const std::string note = long_form_note(
-      loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);
-  if (!note.empty()) FT_LOG(warn, "{}", note);
-  FT_RETURN_IF_ERROR(load_adapters(config));
-  FT_ASSIGN_OR_RETURN(generation_, load_generation_config(config, target));
-  clock.end_phase("tokenizer");
-  FT_RETURN_IF_ERROR(load_drafters(config, options, drafter_folders));
-  FT_RETURN_IF_ERROR(take_states(config));
-  info_.load_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fill_info(config, *options.attention);
-  clock.end_phase("drafters");
-  return {};
-}
-
-// Rank 0 has their names and files; the others get what it brings to the device.
-Status EngineImpl::load_adapters(const EngineConfig& config) {
-  if (!config.enable_lora) return {};
-  num_adapter_slots_ = num_adapter_slots(config);
-  FT_RETURN_IF_ERROR(model_->take_adapter_slots(
-      {num_adapter_slots_, config.max_lora_rank, config.lora_modules_to_save}));
-  if (!ranks_.is_first()) return {};
-  AdapterRegistry::Options options{.max_rank = config.max_lora_rank,
-                                   .max_adapters = config.max_cpu_loras,
-                                   .for_ranks = !ranks_.is_alone()};
-  if (!is_dummy(config.load_format)) options.model = ModelFiles(config.model);
-  adapters_ = std::make_unique<AdapterRegistry>(*model_->adapters(), options);
-  for (const LoraModule& module : config.lora_modules) {
-    FT_RETURN_IF_ERROR(adapters_->load(module, false));
-  }
-  return {};
 }
 
 Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& hooks) {
@@ -451,6 +346,7 @@ Status EngineImpl::make_threads(const ResolvedConfig& config, const TestHooks& h
                         .state_store = state_store_.get(),
                         .awaits_arrivals = awaits_arrivals(config, *device_, ranks_.is_alone())},
       config.steps_in_flight, hooks, std::chrono::seconds(config.step_timeout_seconds));
+  loop_->set_rest_work([this] { prepare_sleep(); });
   FT_RETURN_IF_ERROR(watch_learning());
   outputs_ = std::make_unique<OutputProcessor>(
       *ring_, loop_->intake(),

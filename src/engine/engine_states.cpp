@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "compat/compat.h"
 #include "device/device_traits.h"
+#include "device/memory_role_scope.h"
 #include "engine/engine_impl.h"
 #include "engine/start/make_drafters.h"
 #include "engine/start/resolve_config.h"
@@ -35,6 +36,8 @@ Status EngineImpl::take_states(ResolvedConfig& config) {
   const bool drafter = std::any_of(drafters_.begin(), drafters_.end(),
                                    [](const auto& each) { return each->traits().keeps_states; });
   if (!target && !drafter) return {};
+  // Nobody has a slot, and no prefix is found, where an engine sleeps.
+  const MemoryRoleScope scope(*device_, MemoryRole::kBlocks);
   if (!target) config.parts.states_of = "a draft model";
   FT_RETURN_IF_ERROR(compat(config.parts));
   const StateUse use{.num_slots = config.max_num_seqs,

@@ -42,6 +42,10 @@ class HostBlocks {
 
   // Of an image that `take` named and that nothing was copied to.
   void forget(BlockId image) { index_.forget(image); }
+  // Between plans: none is found again.
+  void forget_all() {
+    for (BlockId image = 1; image <= num_images(); ++image) forget(image);
+  }
 
   // The plan is made.
   void end_plan();

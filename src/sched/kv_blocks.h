@@ -122,6 +122,8 @@ class KvBlocks {
   int bring_state(const Sequence& sequence, StepPlan& plan);
   // What slots were left with will be lost.
   void drop_left_states() { left_states_.clear(); }
+  // Between plans: free blocks, and host memory, hold nothing from now on.
+  void drop_cached();
 
   // Before blocks are taken for another plan.
   void end_plan(StepPlan& plan);

@@ -136,6 +136,19 @@ BlockId KvBlocks::take_window_block(StepPlan& plan) {
   return block;
 }
 
+void KvBlocks::drop_cached() {
+  left_states_.clear();
+  for (BlockId block = 1; block < full_.num_blocks(); ++block) {
+    if (full_.num_refs(block) > 0) continue;
+    cache_.forget(block);
+    if (snapshots_ && snapshots_->find(block) >= 0) snapshots_->forget(block);
+  }
+  std::fill(window_names_.begin(), window_names_.end(), 0);
+  for (auto* each : {&host_, &host_windows_, &host_states_}) {
+    if (*each) (*each)->forget_all();
+  }
+}
+
 // A place for the snapshot behind a block; -1: there is none. What it held moves out.
 int KvBlocks::take_snapshot(BlockId block, uint8_t drafters, StepPlan& plan) {
   const BlockId before = snapshots_->next_to_go();

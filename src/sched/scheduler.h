@@ -126,6 +126,8 @@ class Scheduler {
   const BlockPool* window_blocks() const { return kv_.windowed(); }
   // The slots will be used for other things between plans: what sequences left there is not kept.
   void drop_left_states() { kv_.drop_left_states(); }
+  // Without a sequence that holds blocks: nothing that was computed is found again.
+  void drop_cached() { kv_.drop_cached(); }
   // Up to `most` blocks that no sequence ever had, in either group.
   void find_unused_blocks(size_t most, std::vector<BlockId>& found) const;
   int num_free_slots() const { return static_cast<int>(free_slots_.size()); }

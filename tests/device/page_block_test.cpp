@@ -38,5 +38,25 @@ TEST(PageBlock, MovesAndEnds) {
 
 TEST(PageBlock, TooMuchThrows) { EXPECT_THROW(PageBlock(size_t{1} << 60), std::bad_alloc); }
 
+TEST(PageBlock, IsNotedAndTakenAgain) {
+  MemoryLedger ledger;
+  EXPECT_EQ(make_pages_for({&ledger, MemoryRole::kWeights}).ledger, nullptr);
+  PageBlock block(1 << 20);
+  std::memset(block.data(), 7, block.size());
+  ledger.begin_again();
+  {
+    PageBlock again(1 << 20);
+    EXPECT_EQ(again.data(), block.data());
+    EXPECT_EQ(block.data()[5], std::byte{0});
+    block.data()[5] = std::byte{3};
+    PageBlock moved = std::move(again);
+  }
+  EXPECT_TRUE(ledger.end_again());
+  EXPECT_EQ(make_pages_for({}).ledger, &ledger);
+  EXPECT_EQ(block.data()[5], std::byte{3});
+  clear_pages(block.data(), block.size());
+  EXPECT_EQ(block.data()[5], std::byte{0});
+}
+
 }  // namespace
 }  // namespace foretoken::cpu

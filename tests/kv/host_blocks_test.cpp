@@ -52,6 +52,15 @@ TEST_F(HostBlocksTest, GivesUpTheLeastRecentlyUsed) {
   EXPECT_EQ(host_.find({}, Ids{2, 2}), kNullBlock);
 }
 
+TEST_F(HostBlocksTest, ForgetsAll) {
+  take({}, {1, 1}, 1);
+  take({}, {2, 2}, 2);
+  host_.forget_all();
+  EXPECT_EQ(host_.find({}, Ids{1, 1}), kNullBlock);
+  const BlockId a = take({}, {1, 1}, 1);
+  EXPECT_EQ(host_.find({}, Ids{1, 1}), a);
+}
+
 TEST_F(HostBlocksTest, WhatThePlanUsesStays) {
   const BlockId a = take({}, {1, 1}, 1);
   host_.lock(a);

@@ -14,6 +14,8 @@
 #include "device/cpu/host_memory.h"
 #include "device/cpu/page_block.h"
 #include "device/cpu/resident_pages.h"
+#include "device/memory_ledger.h"
+#include "device/resident_memory.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -34,6 +36,18 @@ class CpuDevice final : public Device {
   void deallocate(void* pointer, MemoryKind kind) override;
   void mark_touched() override;
   void give_back_touched() override;
+  // Weights are in host memory, where level 1 brings those of other devices.
+  Status allow_sleep() override {
+    may_sleep_ = true;
+    return {};
+  }
+  MemoryRole take_for(MemoryRole role) override {
+    if (!may_sleep_) return MemoryRole::kStays;
+    return make_pages_for({role == MemoryRole::kStays ? nullptr : &ledger_, role}).role;
+  }
+  Result<int64_t> give_back(bool keeps_weights) override;
+  void begin_again() override { ledger_.begin_again(); }
+  bool end_again() override { return ledger_.end_again(); }
   void prefer_small_pages(void* memory, size_t bytes) override;
   Result<std::unique_ptr<Queue>> make_queue() override {
     return std::unique_ptr<Queue>(std::make_unique<CpuQueue>(kernels_, num_threads_));
@@ -78,8 +92,10 @@ class CpuDevice final : public Device {
  private:
   const CpuKernels kernels_;
   const int num_threads_;
+  bool may_sleep_ = false;
+  MemoryLedger ledger_;  // before the blocks, which are noted there
   std::mutex mutex_;
-  std::unordered_map<void*, PageBlock> blocks_;
+  std::unordered_multimap<void*, PageBlock> blocks_;  // one for each time that one was taken
   std::unordered_map<void*, ResidentPages> marks_;
 };
 
@@ -89,14 +105,32 @@ constexpr size_t kHugeFrom = 2 * PageBlock::kHugePage;
 // Smaller ones hold counters and the like, which are to stay.
 constexpr size_t kLeastGivenBack = size_t{64} << 10;
 
-void* CpuDevice::allocate(size_t bytes, MemoryKind) {
+// What is pinned on other devices is host memory there, too, and stays.
+class StayingPages {
+ public:
+  explicit StayingPages(bool stays) : stays_(stays) {
+    if (stays_) before_ = make_pages_for({});
+  }
+  ~StayingPages() {
+    if (stays_) make_pages_for(before_);
+  }
+  StayingPages(const StayingPages&) = delete;
+  StayingPages& operator=(const StayingPages&) = delete;
+
+ private:
+  const bool stays_;
+  PagePurpose before_;
+};
+
+void* CpuDevice::allocate(size_t bytes, MemoryKind kind) {
   if (bytes == 0) return nullptr;
   try {
+    const StayingPages scope(kind == MemoryKind::kPinned);
     PageBlock block(bytes);
     void* memory = block.data();
     if (bytes < kHugeFrom) prefer_plain_pages(block.data(), bytes);
     std::lock_guard lock(mutex_);
-    blocks_[memory] = std::move(block);
+    blocks_.emplace(memory, std::move(block));
     return memory;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -106,7 +140,9 @@ void* CpuDevice::allocate(size_t bytes, MemoryKind) {
 void CpuDevice::deallocate(void* pointer, MemoryKind) {
   if (pointer == nullptr) return;
   std::lock_guard lock(mutex_);
-  FT_CHECK(blocks_.erase(pointer) == 1);
+  const auto found = blocks_.find(pointer);
+  FT_CHECK(found != blocks_.end());
+  blocks_.erase(found);
   marks_.erase(pointer);
 }
 
@@ -123,6 +159,16 @@ void CpuDevice::give_back_touched() {
   std::lock_guard lock(mutex_);
   for (const auto& [memory, pages] : marks_) pages.give_back_others();
   marks_.clear();
+}
+
+// The system lends most pages of weights and blocks at their first touch alone.
+Result<int64_t> CpuDevice::give_back(bool keeps_weights) {
+  const int64_t before = resident_bytes();
+  ledger_.for_each([&](void* memory, size_t bytes, MemoryRole role) {
+    if (role == MemoryRole::kWeights && keeps_weights) return;
+    clear_pages(static_cast<std::byte*>(memory), bytes);
+  });
+  return std::max<int64_t>(before - resident_bytes(), 0);
 }
 
 void CpuDevice::prefer_small_pages(void* memory, size_t bytes) {

@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_communicator.h"
 #include "device/cuda/cuda_queue.h"
+#include "device/cuda/mapped_memory.h"
 #include "device/cuda/nvtx_ranges.h"
 
 namespace foretoken::cuda {
@@ -29,6 +30,20 @@ class CudaDevice final : public Device, public AttentionFamilies {
   int64_t total_memory() const override { return static_cast<int64_t>(memory().total); }
   void* allocate(size_t bytes, MemoryKind kind) override;
   void deallocate(void* pointer, MemoryKind kind) override;
+  Status allow_sleep() override;
+  MemoryRole take_for(MemoryRole role) override {
+    return mapped_ != nullptr ? mapped_->take_for(role) : MemoryRole::kStays;
+  }
+  Result<int64_t> give_back(bool keeps_weights) override {
+    return mapped_ != nullptr ? mapped_->give_back(keeps_weights) : int64_t{0};
+  }
+  Status bring_back(MemoryRole role) override {
+    return mapped_ != nullptr ? mapped_->bring_back(role) : Status();
+  }
+  void begin_again() override {
+    if (mapped_ != nullptr) mapped_->ledger().begin_again();
+  }
+  bool end_again() override { return mapped_ == nullptr || mapped_->ledger().end_again(); }
   Result<std::unique_ptr<Queue>> make_queue() override;
   Result<std::unique_ptr<Communicator>> make_communicator(
       group::RankLink& link, const CommunicatorOptions& options) override {
@@ -85,7 +100,8 @@ class CudaDevice final : public Device, public AttentionFamilies {
   const CudaKernels kernels_;
   const int ordinal_;
   const std::string name_;
-  std::mutex mutex_;  // of start-up work
+  std::unique_ptr<MappedMemory> mapped_;  // null: nothing is given back
+  std::mutex mutex_;                      // of start-up work
   PlanFailure* failure_ = nullptr;
   ProfilerRanges ranges_;
 };
@@ -110,12 +126,12 @@ void* CudaDevice::allocate(size_t bytes, MemoryKind kind) {
     std::memset(memory, 0, size);
     return memory;
   }
-  if (cudaMalloc(&memory, size) != cudaSuccess) {
+  if (take_device_memory(&memory, size) != cudaSuccess) {
     cudaGetLastError();
     return nullptr;
   }
   if (cudaMemset(memory, 0, size) != cudaSuccess || cudaStreamSynchronize(nullptr) != cudaSuccess) {
-    cudaFree(memory);
+    free_device_memory(memory);
     return nullptr;
   }
   return memory;
@@ -124,7 +140,16 @@ void* CudaDevice::allocate(size_t bytes, MemoryKind kind) {
 void CudaDevice::deallocate(void* pointer, MemoryKind kind) {
   if (pointer == nullptr) return;
   cudaSetDevice(ordinal_);
-  kind == MemoryKind::kPinned ? cudaFreeHost(pointer) : cudaFree(pointer);
+  if (kind == MemoryKind::kPinned) {
+    cudaFreeHost(pointer);
+  } else {
+    free_device_memory(pointer);
+  }
+}
+
+Status CudaDevice::allow_sleep() {
+  FT_ASSIGN_OR_RETURN(mapped_, MappedMemory::make(ordinal_));
+  return {};
 }
 
 Result<std::unique_ptr<Queue>> CudaDevice::make_queue() {

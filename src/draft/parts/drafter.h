@@ -65,6 +65,9 @@ class Drafter {
   // take_memory.
   virtual const KvCache* kv_cache() const { return nullptr; }
 
+  // Enqueues that it knows nothing any more of texts that have ended.
+  virtual void forget_texts(Queue&) {}
+
   // Enqueues the ops that catch up and draft for the spans of the step. Called while a graph is
   // captured too.
   virtual void propose(Queue& queue, const DraftStep& step, const DraftShape& shape) = 0;

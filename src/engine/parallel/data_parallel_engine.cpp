@@ -265,6 +265,30 @@ std::vector<AdapterInfo> DataParallelEngine::adapters() const {
   return engines_.front()->adapters();
 }
 
+Status DataParallelEngine::sleep(int level, bool ends_requests, int64_t* bytes) {
+  const bool was_awake = !is_sleeping();
+  int64_t sum = 0;
+  for (const auto& engine : engines_) {
+    int64_t own = 0;
+    if (const Status status = engine->sleep(level, ends_requests, &own); !status.ok()) {
+      if (was_awake) (void)wake_up({});
+      return status;
+    }
+    sum += own;
+  }
+  if (bytes != nullptr) *bytes = sum;
+  return {};
+}
+
+Status DataParallelEngine::wake_up(const std::vector<std::string>& tags) {
+  Status status;
+  for (const auto& engine : engines_) {
+    const Status own = engine->wake_up(tags);
+    if (status.ok()) status = own;
+  }
+  return status;
+}
+
 EngineStats DataParallelEngine::stats() const {
   std::vector<EngineStats> engines;
   for (const auto& engine : engines_) engines.push_back(engine->stats());
@@ -376,6 +400,7 @@ void add(const EngineStats& other, EngineStats& sum) {
   sum.num_total_blocks += other.num_total_blocks;
   sum.num_free_slots += other.num_free_slots;
   sum.num_total_slots += other.num_total_slots;
+  sum.sleep_level = std::max(sum.sleep_level, other.sleep_level);
   sum.offload.num_queried_tokens += other.offload.num_queried_tokens;
   sum.offload.num_hit_tokens += other.offload.num_hit_tokens;
   sum.offload.bytes_out += other.offload.bytes_out;

@@ -44,7 +44,7 @@ class EngineHost {
   }
 
  private:
-  // A call to generate, on a thread of its own.
+  // A call that may take long, on a thread of its own.
   struct Call {
     std::vector<std::string> ids;
     std::future<void> done;
@@ -89,6 +89,10 @@ class EngineHost {
         FT_RETURN_IF_ERROR(reader.status());
         return send(FrontKind::kReply, message.number, packed(engine_->unload_adapter(name)));
       }
+      case FrontKind::kSleep:
+        return sleep(message.number, reader);
+      case FrontKind::kWakeUp:
+        return wake_up(message.number, reader);
       default:
         return internal_error("a front end sent a message that is none of its own");
     }
@@ -112,16 +116,43 @@ class EngineHost {
     std::vector<Request> requests;
     reader(requests);
     FT_RETURN_IF_ERROR(reader.status());
-    calls_.remove_if([](const Call& call) {
-      return call.done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    });
-    Call& call = calls_.emplace_back();
+    Call& call = add_call();
     for (const Request& request : requests) call.ids.push_back(request.request_id);
     call.done = std::async(std::launch::async, [this, number, own = std::move(requests)]() mutable {
       const std::vector<RequestOutput> outputs = engine_->generate(std::move(own));
       tell(FrontKind::kReply, number, packed(outputs));
     });
     return {};
+  }
+
+  Status sleep(uint64_t number, wire::Reader& reader) {
+    int level = 0;
+    bool ends_requests = false;
+    reader(level, ends_requests);
+    FT_RETURN_IF_ERROR(reader.status());
+    add_call().done = std::async(std::launch::async, [this, number, level, ends_requests] {
+      int64_t bytes = 0;
+      const Status status = engine_->sleep(level, ends_requests, &bytes);
+      tell(FrontKind::kReply, number, packed(status, bytes));
+    });
+    return {};
+  }
+
+  Status wake_up(uint64_t number, wire::Reader& reader) {
+    std::vector<std::string> tags;
+    reader(tags);
+    FT_RETURN_IF_ERROR(reader.status());
+    add_call().done = std::async(std::launch::async, [this, number, own = std::move(tags)] {
+      tell(FrontKind::kReply, number, packed(engine_->wake_up(own)));
+    });
+    return {};
+  }
+
+  Call& add_call() {
+    calls_.remove_if([](const Call& call) {
+      return call.done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
+    return calls_.emplace_back();
   }
 
   // Nobody waits for what they would give.

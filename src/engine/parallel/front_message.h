@@ -17,6 +17,8 @@ enum class FrontKind : uint64_t {
   kStats,          // the reply: EngineStats
   kLoadAdapter,    // LoraModule, whether it may replace one; the reply: Status
   kUnloadAdapter,  // name; the reply: Status
+  kSleep,          // level, whether requests end; the reply: Status, bytes that were given back
+  kWakeUp,         // tags; the reply: Status
   kEnd,            // nothing follows; the engine ends
   // From the engine.
   kInfo,  // EngineInfo and adapters: it is ready

@@ -148,6 +148,20 @@ std::vector<AdapterInfo> RemoteEngine::adapters() const {
   return adapters_;
 }
 
+Status RemoteEngine::sleep(int level, bool ends_requests, int64_t* bytes) {
+  FT_ASSIGN_OR_RETURN(const std::string reply, call(FrontKind::kSleep, next_number_.fetch_add(1),
+                                                    pack(level, ends_requests)));
+  Status status;
+  int64_t freed = 0;
+  FT_RETURN_IF_ERROR(unpack(reply, status, freed));
+  if (bytes != nullptr) *bytes = freed;
+  return status;
+}
+
+Status RemoteEngine::wake_up(const std::vector<std::string>& tags) {
+  return status_of_call(FrontKind::kWakeUp, pack(tags));
+}
+
 EngineStats RemoteEngine::stats() const {
   const Result<std::string> reply =
       call(FrontKind::kStats, next_number_.fetch_add(1), std::string());

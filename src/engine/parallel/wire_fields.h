@@ -117,10 +117,10 @@ template <class Archive>
 void fields(Archive& archive, EngineStats& value) {
   auto& [num_steps, num_steps_in_lanes, num_finished_requests, timing, step_tokens, requests,
          drafters, num_running_requests, num_waiting_requests, num_free_blocks, num_total_blocks,
-         num_free_slots, num_total_slots, offload, engines] = value;
+         num_free_slots, num_total_slots, sleep_level, offload, engines] = value;
   archive(num_steps, num_steps_in_lanes, num_finished_requests, timing, step_tokens, requests,
           drafters, num_running_requests, num_waiting_requests, num_free_blocks, num_total_blocks,
-          num_free_slots, num_total_slots, offload, engines);
+          num_free_slots, num_total_slots, sleep_level, offload, engines);
 }
 
 template <class Archive>

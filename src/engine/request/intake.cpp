@@ -1,5 +1,7 @@
 #include "engine/request/intake.h"
 
+#include <chrono>
+
 namespace foretoken {
 
 bool Intake::push_chain(RequestState* newest, RequestState* oldest) {
@@ -42,6 +44,13 @@ RequestState* Intake::take_and_leave(RequestState* left) {
 void Intake::wait() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] { return has_news(); });
+}
+
+void Intake::wait_until(int64_t until_ns) {
+  if (until_ns == INT64_MAX) return wait();
+  const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(until_ns)};
+  std::unique_lock lock(mutex_);
+  wake_.wait_until(lock, until, [&] { return has_news(); });
 }
 
 void Intake::wake() {

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "engine/request/request_state.h"
@@ -36,6 +37,8 @@ class Intake {
   }
   // Engine thread: parks until there is something to take, an announcement, or a stop.
   void wait();
+  // The same, but no longer than until now_ns() is `until_ns`.
+  void wait_until(int64_t until_ns);
 
  private:
   // A value of head_ that is no record.

@@ -107,6 +107,7 @@ void EngineLoop::start() {
 
 void EngineLoop::stop() {
   intake_.stop();
+  rest_gate_.stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -118,12 +119,16 @@ Status EngineLoop::error() const {
 void EngineLoop::main() {
   set_thread_role(ThreadRole::kEngine, "ft-engine");
   while (!intake_.stopping()) {
+    if (rest_gate_.is_wanted()) {
+      rest_here();
+      continue;
+    }
     if (serve() || intake_.stopping()) continue;
     if (watch_.rest && !failed_.load()) watch_.rest();
     if (idle_work_ && live_.empty()) {
       scheduler_.drop_left_states();
       std::exchange(idle_work_, nullptr)();
-    } else {
+    } else if (!rest_gate_.is_wanted()) {
       intake_.wait();
     }
   }

@@ -21,6 +21,7 @@
 #include "engine/step/plan_feed.h"
 #include "engine/step/plan_timer.h"
 #include "engine/step/prefill_pacer.h"
+#include "engine/step/rest_gate.h"
 #include "group/shape_agreement.h"
 #include "sched/scheduler.h"
 #include "sched/time_bound.h"
@@ -74,10 +75,25 @@ class EngineLoop {
     std::function<void()> rest;
   };
   void set_watch(Watch watch) { watch_ = std::move(watch); }
-  bool has_work() const { return intake_.has_news() || !live_.empty(); }
+  bool has_work() const { return intake_.has_news() || !live_.empty() || rest_gate_.is_wanted(); }
   Status serve_until_idle();
   uint64_t next_step() const { return num_submitted_; }
   void end_turn(uint64_t next_step);
+
+  // Before `start`: what the engine thread does last before it rests, with no step in flight and
+  // nothing cached.
+  void set_rest_work(std::function<void()> work) { rest_work_ = std::move(work); }
+  // Any thread but the engine's and that of outputs: no step runs until `wake`, and requests wait.
+  // Those that are there end with kAbort, or are waited for. While it rests the engine thread uses
+  // no device. False: the loop has ended.
+  bool rest(bool ends_requests) {
+    return rest_gate_.enter(ends_requests, [this] { intake_.announce_change(); });
+  }
+  void wake() {
+    rest_gate_.leave();
+    intake_.announce_change();
+  }
+  bool is_resting() const { return rest_gate_.is_resting(); }
 
   void start();
   // Ends all requests with kAbort, waits for the steps in flight and joins.
@@ -109,6 +125,9 @@ class EngineLoop {
  private:
   void main();
   bool serve();
+  void rest_here();
+  void end_all();
+  void finish_all();
   void await_arrivals();
   void note_awaited(uint64_t step, int64_t ns_before);
   bool is_published(uint64_t step) const {
@@ -181,10 +200,13 @@ class EngineLoop {
   std::array<bool, kStepRingSize> follows_{};  // by step, as StepClock::note_step wants it
   std::array<bool, kStepRingSize> awaited_{};  // by step: its plan waited for arrivals
   bool holds_ = false;                         // some sequence is held
+  bool is_closing_ = false;                    // what comes now waits until the loop has rested
   bool rested_ = true;                         // there was nothing to plan since the last step
   group::AgreedShape agreed_;                  // the last agreement
   std::function<void()> idle_work_;
   Watch watch_;
+  std::function<void()> rest_work_;
+  RestGate rest_gate_;
   uint64_t resumed_at_ = 0;  // the step before is no request's
   uint64_t num_submitted_ = 0;
   uint64_t num_finished_ = 0;  // of those; the others have only begun

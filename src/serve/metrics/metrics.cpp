@@ -321,10 +321,12 @@ void ServeMetrics::Families::set_stats(const EngineStats& stats, const Labels& e
       .Set(waiting);
   gauge(by_reason, "Waiting sequences by reason.", with(engine, {{"reason", "deferred"}})).Set(0);
   // Boards of vLLM show an engine without it as down.
-  for (const char* state : {"awake", "weights_offloaded", "discard_all"}) {
-    gauge("vllm:engine_sleep_state", "1 for the state of the engine, which never sleeps here.",
-          with(engine, {{"sleep_state", state}}))
-        .Set(std::string_view(state) == "awake" ? 1 : 0);
+  constexpr const char* kSleepStates[] = {"awake", "weights_offloaded", "discard_all"};  // by level
+  for (int level = 0; level < 3; ++level) {
+    gauge("vllm:engine_sleep_state",
+          "1 for the state of the engine: awake, asleep with weights in host memory, or without.",
+          with(engine, {{"sleep_state", kSleepStates[level]}}))
+        .Set(level == stats.sleep_level ? 1 : 0);
   }
   const auto used = static_cast<double>(stats.num_total_blocks - stats.num_free_blocks);
   gauge("vllm:kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", engine)

@@ -94,7 +94,7 @@ constexpr Operation kOperations[] = {
     {"post", "/reset_prefix_cache", "resetPrefixCache",
      "Requests from now on find nothing that was cached before", "", ""},
     {"get", "/server_info", "getServerInfo", "What the engine runs with", "", "ServerInfo"},
-    {"get", "/is_sleeping", "isSleeping", "Never", "", "Sleeping"},
+    {"get", "/is_sleeping", "isSleeping", "Whether the engine sleeps", "", "Sleeping"},
     {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
      "AbortRequest", "Aborted"},
     {"get", "/load", "getLoad", "Requests that wait or run", "", "Load", false, false, true},

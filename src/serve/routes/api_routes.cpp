@@ -1,4 +1,5 @@
 #include "serve/routes/api_routes.h"
+#include "serve/flow/sleep_handlers.h"
 
 #include <foretoken/version.h>
 
@@ -219,9 +220,17 @@ void add_cache_routes(ServeContext& context, std::vector<Route>* routes) {
   routes->push_back(get("/server_info", [&context](Exchange& exchange) {
     respond_json(exchange, 200, server_info_body(context));
   }));
-  routes->push_back(get("/is_sleeping", [](Exchange& exchange) {
-    respond_json(exchange, 200, {{"is_sleeping", false}});
+  routes->push_back(get("/is_sleeping", [&context](Exchange& exchange) {
+    respond_json(exchange, 200, {{"is_sleeping", context.engine.is_sleeping()}});
   }));
+  const auto add = [&](const char* pattern, void (*answer)(ServeContext&, const ExchangePtr&)) {
+    Route& route = routes->emplace_back();
+    route.method = "POST";
+    route.pattern = pattern;
+    route.handler = [&context, answer](const ExchangePtr& exchange) { answer(context, exchange); };
+  };
+  add("/sleep", answer_sleep);
+  add("/wake_up", answer_wake_up);
 }
 
 void add_response_routes(ServeContext& context, std::vector<Route>* routes) {
@@ -415,8 +424,6 @@ void add_control_routes(ServeContext& context, std::vector<Route>* others) {
 }  // namespace
 
 std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>& routes) {
-  constexpr const char* kNoSleep =
-      "this server does not sleep; stop it to give its memory back, it starts in a moment";
   constexpr const char* kNoSlotFiles =
       "prompts are not saved to files here; what requests have in common is cached by itself";
   constexpr const char* kNoCompaction =
@@ -426,9 +433,7 @@ std::vector<Route> other_routes(ServeContext& context, const std::vector<Route>&
   const auto answer_model_info = [&context](Exchange& exchange) {
     respond_json(exchange, 200, sglang_model_info(context));
   };
-  std::vector<Route> others = {refused("POST", "/sleep", kNoSleep),
-                               refused("POST", "/wake_up", kNoSleep),
-                               refused("POST", "/props", kNoProps),
+  std::vector<Route> others = {refused("POST", "/props", kNoProps),
                                refused("POST", "/v1/responses/compact", kNoCompaction),
                                refused("POST", "/slots/{id}", kNoSlotFiles),
                                post(context, "/completions", handle_completions),

@@ -120,7 +120,7 @@ json props_body(const ServeContext& context) {
           {"bos_token", info.bos_token},
           {"eos_token", info.eos_token},
           {"build_info", std::string("foretoken ") + kVersion},
-          {"is_sleeping", false}};
+          {"is_sleeping", context.engine.is_sleeping()}};
 }
 
 json slots_body(const ServeContext& context) {

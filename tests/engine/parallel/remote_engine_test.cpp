@@ -52,6 +52,9 @@ TEST_F(RemoteEngines, GenerateAndStreamAsAnEngineHere) {
   EXPECT_EQ(stats.num_finished_requests, 3);
   EXPECT_EQ(near().stats().num_finished_requests, 0);
   EXPECT_EQ(far().unload_adapter("mine").code(), StatusCode::kNotFound);
+  EXPECT_EQ(far().sleep().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(far().wake_up({"weights"}).code(), StatusCode::kUnsupported);
+  EXPECT_FALSE(far().is_sleeping());
 }
 
 TEST_F(RemoteEngines, RefuseAtOnceAndAbort) {

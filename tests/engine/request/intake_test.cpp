@@ -32,6 +32,13 @@ TEST(Intake, AnAnnouncementIsSeenOnce) {
   EXPECT_FALSE(intake.take_end_announcement());
 }
 
+TEST(Intake, AWaitHasAnEnd) {
+  Intake intake;
+  intake.wait_until(0);
+  intake.announce_change();
+  intake.wait_until(INT64_MAX);
+}
+
 TEST(Intake, AChangeWakesOnce) {
   Intake intake;
   std::thread waiter([&] { intake.wait(); });

@@ -180,6 +180,11 @@ TEST(ServeMetrics, TellsTheEnginesCounts) {
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_bucket", {"le=\"1.0\""}), 4);
   EXPECT_EQ(value_of(page, "vllm:engine_sleep_state", {"sleep_state=\"awake\""}), 1);
   EXPECT_EQ(value_of(page, "vllm:engine_sleep_state", {"sleep_state=\"discard_all\""}), 0);
+  EngineStats asleep = some_stats();
+  asleep.sleep_level = 2;
+  const std::string later = metrics.text(asleep);
+  EXPECT_EQ(value_of(later, "vllm:engine_sleep_state", {"sleep_state=\"awake\""}), 0);
+  EXPECT_EQ(value_of(later, "vllm:engine_sleep_state", {"sleep_state=\"discard_all\""}), 1);
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_bucket", {"le=\"+Inf\""}), 7);
   EXPECT_EQ(value_of(page, "vllm:iteration_tokens_total_sum"), 94);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "device/cuda/mapped_memory.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
@@ -191,7 +192,8 @@ int64_t unit_bytes(DequantKind kind) {
 bool allocate(QuantizedMatrix& matrix) {
   const auto zeros = [](auto** memory, int64_t bytes) {
     const auto size = static_cast<size_t>(bytes);
-    return cudaMalloc(memory, size) == cudaSuccess && cudaMemset(*memory, 0, size) == cudaSuccess;
+    return take_device_memory(reinterpret_cast<void**>(memory), size) == cudaSuccess &&
+           cudaMemset(*memory, 0, size) == cudaSuccess;
   };
   const int64_t groups = ceil_div(matrix.rows, kGroupRows);
   const int64_t units = groups * num_units(matrix.k) * unit_bytes(matrix.kind);
@@ -324,8 +326,8 @@ void free_quantized_matrix(void* handle) {
   const QuantizedMatrix* run = quantized_matrix(handle);
   while (run != nullptr) {
     const QuantizedMatrix* next = run->next;
-    cudaFree(run->units);
-    cudaFree(run->row_scales);
+    free_device_memory(run->units);
+    free_device_memory(run->row_scales);
     delete run;
     run = next;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/cuda/mapped_memory.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
@@ -42,11 +43,12 @@ void* make_weight(int64_t n, int64_t k, DType dtype, WeightOrder order) {
   const size_t bytes = static_cast<size_t>(elements) * dtype_size(dtype);
   void* weight = nullptr;
   // Zeros up to whole tiles. Not the device: only the copy itself is waited for.
-  if (cudaMalloc(&weight, bytes) == cudaSuccess && cudaMemset(weight, 0, bytes) == cudaSuccess &&
+  if (take_device_memory(&weight, bytes) == cudaSuccess &&
+      cudaMemset(weight, 0, bytes) == cudaSuccess &&
       cudaStreamSynchronize(nullptr) == cudaSuccess) {
     return weight;
   }
-  cudaFree(weight);
+  free_device_memory(weight);
   cudaGetLastError();
   return nullptr;
 }

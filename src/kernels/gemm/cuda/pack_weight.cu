@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "device/cuda/mapped_memory.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/weight_layout.cuh"
 #include "kernels/gemm/cuda/dequant_weight.cuh"
@@ -71,7 +72,7 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, Wei
   const int64_t bytes = packed_elements(packed_rows(n, order), k, dtype) * element;
   void* packed = nullptr;
   void* staging = nullptr;
-  bool ok = cudaMalloc(&packed, bytes) == cudaSuccess &&
+  bool ok = take_device_memory(&packed, bytes) == cudaSuccess &&
             cudaMalloc(&staging, std::min(std::max(kStagingBytes, k * element),
                                           largest * k * element)) == cudaSuccess &&
             cudaMemset(packed, 0, bytes) == cudaSuccess;
@@ -83,14 +84,14 @@ void* pack_weight(std::span<const WeightPart> parts, int64_t k, DType dtype, Wei
   ok = ok && cudaDeviceSynchronize() == cudaSuccess;
   cudaFree(staging);
   if (ok) return packed;
-  cudaFree(packed);
+  free_device_memory(packed);
   cudaGetLastError();
   return nullptr;
 }
 
 void free_weight(void* weight) {
   if (quantized_matrix(weight) != nullptr) return free_quantized_matrix(weight);
-  cudaFree(weight);
+  free_device_memory(weight);
 }
 
 }  // namespace foretoken::cuda
