@@ -12,7 +12,7 @@ namespace foretoken::cpu {
 // allocate. An exception becomes the queue's error.
 using OpFn = void (*)(const void* args, CpuPool& pool);
 
-inline constexpr size_t kMaxOps = 96;
+inline constexpr size_t kMaxOps = 128;
 
 // What the kernels folder gives to the CPU device, so that this folder does not depend on it.
 struct CpuKernels {
