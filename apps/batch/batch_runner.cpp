@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "serve/answer/served_drafters.h"
 #include "serve/flow/serve_context.h"
 #include "serve/openai/score_format.h"
 
@@ -27,10 +28,7 @@ const char* id_prefix(const BatchLine& line) {
 // Most drafts of a step where the lines tell of speculation, otherwise 0.
 int num_spec_tokens(const BatchReport& report, const SpeculativeParams& wanted) {
   if (!report.speculation_metrics) return 0;
-  for (const DrafterInfo& drafter : report.drafters) {
-    if (wanted.method == drafter.name) return drafter.num_speculative_tokens;
-  }
-  return report.drafters.front().num_speculative_tokens;
+  return served_drafters(report.drafters, wanted.method).num_speculative_tokens;
 }
 
 ordered_json error_entry(const BatchLine& line, const Status& status) {

@@ -19,6 +19,7 @@
 #include "config/sampling_fields.h"
 #include "config/sampling_ranges.h"
 #include "draft/parts/draft_list.h"
+#include "serve/answer/served_drafters.h"
 #include "serve/fields/json_fields.h"
 #include "serve/fields/sampling_fields.h"
 
@@ -103,23 +104,14 @@ ChatReply set(const std::string& argument, ChatState& state) {
   return say(name + " is " + value);
 }
 
-// The drafter that serves answers with these settings; null without any.
-const DrafterInfo* current_drafter(const ChatState& state, const SpeculativeParams& wanted) {
-  const std::vector<DrafterInfo>& drafters = state.engine.info().drafters;
-  for (const DrafterInfo& drafter : drafters) {
-    if (drafter.name == wanted.method) return &drafter;
-  }
-  return drafters.empty() ? nullptr : &drafters.front();
-}
-
 std::string speculation_text(const ChatState& state) {
-  const DrafterInfo* drafter = current_drafter(state, state.speculative);
-  if (drafter == nullptr) return "speculation none (start with --speculative-config)";
+  const ServedDrafters drafters =
+      served_drafters(state.engine.info().drafters, state.speculative.method);
+  if (drafters.method.empty()) return "speculation none (start with --speculative-config)";
   if (!state.speculative.enabled.value_or(true)) return "speculation off";
   return fmt::format(
-      "speculation on, {}, at most {} drafts",
-      state.speculative.method.empty() ? drafter->name : state.speculative.method,
-      state.speculative.num_speculative_tokens.value_or(drafter->num_speculative_tokens));
+      "speculation on, {}, at most {} drafts", drafters.method,
+      state.speculative.num_speculative_tokens.value_or(drafters.num_speculative_tokens));
 }
 
 ChatReply params(const std::string&, ChatState& state) {
@@ -234,12 +226,12 @@ ChatReply spec(const std::string& argument, ChatState& state) {
     const Status status = take_spec_word(word, state, &wanted);
     if (!status.ok()) return fail(status.message());
   }
-  const DrafterInfo& drafter = *current_drafter(state, wanted);
-  const int most = drafter.num_speculative_tokens;
+  const ServedDrafters drafters = served_drafters(state.engine.info().drafters, wanted.method);
+  const int most = drafters.num_speculative_tokens;
   const int num_draft_tokens = wanted.num_speculative_tokens.value_or(most);
   if (num_draft_tokens < 1 || num_draft_tokens > most) {
     return fail(
-        fmt::format("{} makes 1 to {} drafts, not {}", drafter.name, most, num_draft_tokens));
+        fmt::format("{} makes 1 to {} drafts, not {}", drafters.method, most, num_draft_tokens));
   }
   state.speculative = wanted;
   return say(speculation_text(state));

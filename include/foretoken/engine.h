@@ -76,6 +76,7 @@ struct DrafterInfo {
   std::string name;                // as requests choose it (SpeculativeParams::method)
   int num_speculative_tokens = 0;  // most drafts of a sequence and step
   bool looks_up = false;       // it finds drafts for some texts only: others may stand behind it
+  bool leads = false;          // it stands before the next one in the engine's list
   int64_t kv_cache_bytes = 0;  // its share of EngineInfo::kv_cache_bytes, tap pages included
   int64_t memory_bytes = 0;    // its share of EngineInfo::drafter_bytes
 };

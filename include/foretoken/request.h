@@ -145,6 +145,8 @@ struct Request {
   // Of several data parallel engines the one that it runs on, numbered from 0 in each server; none:
   // the one with the least to do.
   std::optional<int> data_parallel_rank;
+
+  bool has_prediction() const { return !prediction.empty() || !prediction_token_ids.empty(); }
 };
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };

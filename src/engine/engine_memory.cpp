@@ -159,6 +159,7 @@ Status EngineImpl::give_drafters_memory(const EngineConfig& config) {
         {.name = drafter_names_[i],
          .num_speculative_tokens = drafter.traits().max_draft_tokens,
          .looks_up = drafter.traits().looks_up,
+         .leads = config.speculative[i].leads,
          .kv_cache_bytes = drafter.bytes_per_block(config.block_size) * num_blocks_.full,
          .memory_bytes = drafter.memory_bytes()});
     info_.kv_cache_bytes += info_.drafters.back().kv_cache_bytes;

@@ -189,8 +189,9 @@ Result<CostTable> parse_cost_table(std::string_view json, const std::string& wha
   return times;
 }
 
-Result<CostTable> read_cost_table(const std::string& path, std::span<const std::string> drafters) {
-  const std::string what = "--step-time-table " + path;
+Result<CostTable> read_cost_table(const std::string& path, std::span<const std::string> drafters,
+                                  std::string what) {
+  if (what.empty()) what = "--step-time-table " + path;
   const Result<std::string> json = read_text_file(path);
   if (!json.ok()) {
     return not_found(what + " cannot be read; name a file, and check its permissions");

@@ -163,6 +163,16 @@ TEST(Chat, StatisticsOfTheSession) {
   EXPECT_TRUE(has(result.out, "KV blocks free\ndraft acceptance rate ")) << result.out;
 }
 
+TEST(Chat, AListThatIsTheDefaultIsTold) {
+  const CommandResult result =
+      talk("/spec on\n/spec 9\n",
+           {"-sc", R"({"method":[{"method":"ngram","num_speculative_tokens":8},"draft_model"],
+                  "num_speculative_tokens":3})"});
+  EXPECT_TRUE(has(result.out, "speculation on, ngram+draft_model, at most 8 drafts")) << result.out;
+  ASSERT_EQ(result.errors().size(), 1u) << result.err;
+  EXPECT_TRUE(has(result.errors()[0], "ngram+draft_model makes 1 to 8 drafts, not 9"));
+}
+
 TEST(Chat, DraftersAreChosenAndTold) {
   const CommandResult result = talk(
       "/spec ngram 2\n/set max_tokens 40\nTom and Tom and Tom and\n/stats\n/spec off\n/spec "

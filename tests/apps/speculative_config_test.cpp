@@ -69,6 +69,8 @@ TEST(SpeculativeConfig, Method) {
        {"5", "a JSON object or a list of them"},
        {R"({"method": 3})", "'method' must be a string"},
        {R"({"num_speculative_tokens": 3})", "'method' (--spec-method) is missing"},
+       {R"({"method": "eagle", "model": "", "num_speculative_tokens": 3})",
+        "'model' is empty; give a value, or leave it out"},
        {R"({"method": "divination"})", "use one of: ngram, "},
        {R"({"method": "ngarm"})", "did you mean 'ngram'?"},
        {R"({"method": "xpress"})", "is not built yet"},

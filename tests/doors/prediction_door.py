@@ -21,7 +21,7 @@ class PredictionCase(door.DoorCase):
         return answer["choices"][0]["message"]["content"]
 
     def counts(self, answer):
-        # Usage tells nothing where nothing was drafted, as of a prediction that is never met.
+        # Usage tells nothing where nothing was drafted and no prediction given.
         details = answer["usage"].get("completion_tokens_details") or {}
         return (details.get("accepted_prediction_tokens", 0),
                 details.get("rejected_prediction_tokens", 0))

@@ -271,6 +271,16 @@ std::vector<std::string> refused_names() {
   return names;
 }
 
+// What is empty would count as left out, without a word.
+void refuse_empty(const json& object, JsonFields& fields) {
+  const std::vector<std::string> known = field_names();
+  for (const auto& [name, value] : object.items()) {
+    const bool is_empty = value == "" || (value.is_array() && value.empty());
+    if (!is_empty || std::ranges::find(known, name) == known.end()) continue;
+    fields.fail("'" + name + "' is empty; give a value, or leave it out");
+  }
+}
+
 // An unknown name comes with the nearest one.
 void refuse_unknown(const json& object, JsonFields& fields) {
   const std::vector<std::string> known = field_names();
@@ -294,6 +304,7 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   FT_RETURN_IF_ERROR(fields.status());
   // Before what is missing: a slip in a name explains it.
   refuse_unknown(object, fields);
+  refuse_empty(object, fields);
   refuse_fields(fields);
   read_num_tokens(fields, &config);
   read_method_fields(fields, &config);

@@ -51,4 +51,9 @@ void tell_kept(const std::string& path, const Status& written, const char* what,
   }
 }
 
+void tell_passed_over(const Status& why, const char* what, const char* does) {
+  FT_LOG(warn, "{}: {}; the file is passed over, and this run {} again and replaces it", what,
+         why.message(), does);
+}
+
 }  // namespace foretoken

@@ -20,4 +20,8 @@ Status write_cache_file(const std::string& path, const std::string& text);
 // again without the file: "measures".
 void tell_kept(const std::string& path, const Status& written, const char* what, const char* does);
 
+// Tells in the log that a file which is there counts as none. `why` begins with its path; this run
+// `does` it again: "measures".
+void tell_passed_over(const Status& why, const char* what, const char* does);
+
 }  // namespace foretoken

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/files/text_file.h"
-#include "base/log.h"
 #include "engine/measure/cache_file.h"
 #include "spec/learned_rates_file.h"
 
@@ -17,25 +16,26 @@ std::string acceptance_folder(const std::string& folder) {
   return folder.empty() ? folder : (std::filesystem::path(folder) / "acceptance").string();
 }
 
-Status check_learned(const LearnedRates& learned, const std::string& learned_on,
-                     std::span<const LearnedDrafter> drafters) {
+Status check_learned(const std::string& path, const LearnedRates& learned,
+                     const std::string& learned_on, std::span<const LearnedDrafter> drafters) {
   if (learned.learned_on != learned_on) {
-    return invalid_argument("it was learned with other files, another build or another machine");
+    return invalid_argument(path +
+                            " was learned with other files, another build or another machine");
   }
   const auto same = [](const LearnedDrafter& a, const LearnedDrafter& b) {
     return a.name == b.name && a.max_draft_tokens == b.max_draft_tokens;
   };
   if (!std::equal(learned.drafters.begin(), learned.drafters.end(), drafters.begin(),
                   drafters.end(), same)) {
-    return invalid_argument("it was learned with other drafters");
+    return invalid_argument(path + " was learned with other drafters");
   }
   return {};
 }
 
 Result<LearnedRates> read_learned(const std::string& path) {
   const Result<std::string> json = read_text_file(path);
-  if (!json.ok()) return invalid_argument("it cannot be read");
-  return parse_learned_rates(json.value(), "it");
+  if (!json.ok()) return invalid_argument(path + " cannot be read; check its permissions");
+  return parse_learned_rates(json.value(), path);
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ std::optional<LearnedRates> LearnedRatesCache::find(
   std::error_code error;
   if (path_.empty() || !std::filesystem::exists(path_, error)) return std::nullopt;
   Result<LearnedRates> learned = read_learned(path_);
-  const Status status =
-      learned.ok() ? check_learned(learned.value(), learned_on_, drafters) : learned.status();
+  const Status status = learned.ok() ? check_learned(path_, learned.value(), learned_on_, drafters)
+                                     : learned.status();
   if (status.ok()) return std::move(learned).value();
-  FT_LOG(warn, "acceptance rates: {} is passed over: {}", path_, status.message());
+  tell_passed_over(status, "acceptance rates", "learns");
   return std::nullopt;
 }
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/log.h"
 #include "engine/measure/cache_file.h"
 #include "spec/cost_table_file.h"
 
@@ -16,10 +15,11 @@ StepTimeCache::StepTimeCache(std::string folder, std::string key)
 std::optional<CostTable> StepTimeCache::find(std::span<const std::string> drafters) const {
   std::error_code error;
   if (folder_.empty() || !std::filesystem::exists(path_, error)) return std::nullopt;
-  Result<CostTable> times = read_cost_table(path_, drafters);
+  Result<CostTable> times = read_cost_table(path_, drafters, path_);
   if (times.ok() && times.value().measured_on == key_) return std::move(times).value();
-  FT_LOG(warn, "step times: {} is passed over: {}", path_,
-         times.ok() ? "it was measured on something else" : times.status().message());
+  tell_passed_over(
+      times.ok() ? invalid_argument(path_ + " was measured on something else") : times.status(),
+      "step times", "measures");
   return std::nullopt;
 }
 

@@ -125,8 +125,8 @@ void fields(Archive& archive, EngineStats& value) {
 
 template <class Archive>
 void fields(Archive& archive, DrafterInfo& value) {
-  auto& [name, num_speculative_tokens, looks_up, kv_cache_bytes, memory_bytes] = value;
-  archive(name, num_speculative_tokens, looks_up, kv_cache_bytes, memory_bytes);
+  auto& [name, num_speculative_tokens, looks_up, leads, kv_cache_bytes, memory_bytes] = value;
+  archive(name, num_speculative_tokens, looks_up, leads, kv_cache_bytes, memory_bytes);
 }
 
 template <class Archive>

@@ -161,10 +161,6 @@ Result<std::vector<int>> named_drafters(const std::string& method,
   return chosen;
 }
 
-bool has_prediction(const Request& request) {
-  return !request.prediction.empty() || !request.prediction_token_ids.empty();
-}
-
 Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& limits) {
   const SpeculativeParams& speculative = request.speculative;
   if (limits.drafters.empty()) {
@@ -178,7 +174,7 @@ Result<DraftChoice> drafter_for(const Request& request, const RequestLimits& lim
   }
   DraftChoice choice;
   FT_ASSIGN_OR_RETURN(std::vector<int> chosen, named_drafters(speculative.method, limits.drafters));
-  if (speculative.method.empty() && has_prediction(request)) {
+  if (speculative.method.empty() && request.has_prediction()) {
     const auto drafter =
         std::find_if(limits.drafters.begin(), limits.drafters.end(),
                      [](const DrafterLimits& each) { return each.traits.looks_up; });

@@ -11,16 +11,14 @@ UsageCounts& UsageCounts::operator+=(const UsageCounts& other) {
   cached += other.cached;
   accepted += other.accepted;
   rejected += other.rejected;
+  predicted = predicted || other.predicted;
   if (other.reasoning) reasoning = reasoning.value_or(0) + *other.reasoning;
   return *this;
 }
 
-// Of the request's own prediction where that was drafted, otherwise of what drafters predicted.
-UsageCounts usage_counts(const std::vector<RequestStats>& choices) {
+UsageCounts usage_counts(const std::vector<RequestStats>& choices, bool predicted) {
   UsageCounts sum;
-  const bool predicted = std::any_of(choices.begin(), choices.end(), [](const RequestStats& stats) {
-    return stats.num_prediction_draft_tokens > 0;
-  });
+  sum.predicted = predicted;
   for (const RequestStats& stats : choices) {
     sum.prompt = std::max(sum.prompt, stats.num_prompt_tokens);
     sum.output += stats.num_output_tokens;
@@ -34,17 +32,23 @@ UsageCounts usage_counts(const std::vector<RequestStats>& choices) {
   return sum;
 }
 
-UsageSum::UsageSum(const std::vector<int>& num_choices) {
-  for (const int n : num_choices) stats_.emplace_back(static_cast<size_t>(std::max(n, 1)));
+UsageSum::UsageSum(const std::vector<Request>& requests) {
+  for (const Request& request : requests) {
+    Counted& counted = requests_.emplace_back();
+    counted.predicted = request.has_prediction();
+    counted.choices.resize(static_cast<size_t>(std::max(request.sampling.n, 1)));
+  }
 }
 
 void UsageSum::note(size_t request, int choice, const RequestStats& stats) {
-  stats_[request].at(static_cast<size_t>(choice)) = stats;
+  requests_[request].choices.at(static_cast<size_t>(choice)) = stats;
 }
 
 UsageCounts UsageSum::counts() const {
   UsageCounts sum;
-  for (const std::vector<RequestStats>& choices : stats_) sum += usage_counts(choices);
+  for (const Counted& request : requests_) {
+    sum += usage_counts(request.choices, request.predicted);
+  }
   return sum;
 }
 
@@ -54,7 +58,7 @@ nlohmann::ordered_json openai_usage(const UsageCounts& counts) {
                                   {"completion_tokens", counts.output},
                                   {"prompt_tokens_details", {{"cached_tokens", counts.cached}}}};
   nlohmann::ordered_json details;
-  if (counts.accepted + counts.rejected > 0) {
+  if (counts.predicted || counts.accepted + counts.rejected > 0) {
     details = {{"accepted_prediction_tokens", counts.accepted},
                {"rejected_prediction_tokens", counts.rejected}};
   }

@@ -11,9 +11,12 @@ namespace foretoken {
 struct UsageCounts {
   int64_t prompt = 0;
   int64_t output = 0;
-  int64_t cached = 0;    // of prompt
-  int64_t accepted = 0;  // tokens of the prediction, or else drafted ones, in the output
-  int64_t rejected = 0;  // such tokens that are not
+  int64_t cached = 0;  // of prompt
+  // Of drafts that came from the request's prediction, or of a request without one all drafts:
+  // tokens in the output, and those that are not.
+  int64_t accepted = 0;
+  int64_t rejected = 0;
+  bool predicted = false;  // a request has a prediction, which may never have been drafted from
   std::optional<int64_t> reasoning;  // of output, where it is split
 
   UsageCounts& operator+=(const UsageCounts& other);
@@ -23,22 +26,27 @@ struct UsageCounts {
 // time.
 class UsageSum {
  public:
-  // `num_choices`: of each request.
-  explicit UsageSum(const std::vector<int>& num_choices);
+  // The requests that are counted.
+  explicit UsageSum(const std::vector<Request>& requests);
   void note(size_t request, int choice, const RequestStats& stats);
   UsageCounts counts() const;
 
  private:
-  std::vector<std::vector<RequestStats>> stats_;
+  struct Counted {
+    bool predicted = false;
+    std::vector<RequestStats> choices;
+  };
+  std::vector<Counted> requests_;
 };
 
-// Prompt tokens of each request once, the other counts of all its choices.
-UsageCounts usage_counts(const std::vector<RequestStats>& choices);
+// Of one request: its prompt tokens once, the other counts of all its choices.
+UsageCounts usage_counts(const std::vector<RequestStats>& choices, bool predicted);
 
 // OpenAI's object: {"prompt_tokens", "total_tokens", "completion_tokens", "prompt_tokens_details":
-// {"cached_tokens"}}; "completion_tokens_details" has, with drafted tokens,
-// "accepted_prediction_tokens" and "rejected_prediction_tokens", of the request's prediction where
-// that was drafted, else of all drafts, and "reasoning_tokens" where reasoning is split off.
+// {"cached_tokens"}}; "completion_tokens_details" has, with a prediction or drafted tokens,
+// "accepted_prediction_tokens" and "rejected_prediction_tokens", of drafts from the request's
+// prediction, of a request without one of all drafts, and "reasoning_tokens" where reasoning is
+// split off.
 nlohmann::ordered_json openai_usage(const UsageCounts& counts);
 
 }  // namespace foretoken

@@ -104,17 +104,24 @@ void read_logprob_counts(JsonFields& fields, SamplingParams* sampling) {
   read_fields(fields, true, sampling);
 }
 
-// A drafter, or a list of them.
+// A drafter, or a list of them. An empty name goes on as one in a list, so that the engine refuses
+// it with the names of its drafters.
 void read_drafters(JsonFields& fields, std::string* method) {
+  constexpr const char* kEmptyName = "+";
   const json* list = fields.raw("method");
-  if (list == nullptr || !list->is_array()) return fields.read("method", method);
+  if (list == nullptr) return;
   std::string all;
-  for (const json& name : *list) {
-    if (!name.is_string()) return fields.wrong_type("method", "a name or a list of names", name);
-    all += (all.empty() ? "" : "+") + name.get<std::string>();
+  if (!list->is_array()) {
+    fields.read("method", &all);
+  } else if (list->empty()) {
+    return fields.wrong_type("method", "a name or a list of names", *list);
+  } else {
+    for (const json& name : *list) {
+      if (!name.is_string()) return fields.wrong_type("method", "a name or a list of names", name);
+      all += (&name == &list->front() ? "" : "+") + name.get<std::string>();
+    }
   }
-  if (all.empty()) return fields.wrong_type("method", "a name or a list of names", *list);
-  *method = all;
+  *method = all.empty() ? kEmptyName : all;
 }
 
 Status read_speculative_params(const json& object, const std::string& what,

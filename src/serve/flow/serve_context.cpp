@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "serve/answer/served_drafters.h"
 #include "serve/fields/request_body.h"
 
 namespace foretoken {
@@ -197,11 +198,9 @@ OpenAiLabel make_label(const ServeContext& context, std::string id, const OpenAi
                        .submitted = std::chrono::steady_clock::now()};
   label.synthetic_acceptance = info.has_synthetic_acceptance;
   if (!context.config.speculation_metrics || info.drafters.empty()) return label;
-  const std::string& method = request.requests.front().speculative.method;
-  label.num_spec_tokens = info.drafters.front().num_speculative_tokens;
-  for (const DrafterInfo& drafter : info.drafters) {
-    if (drafter.name == method) label.num_spec_tokens = drafter.num_speculative_tokens;
-  }
+  label.num_spec_tokens =
+      served_drafters(info.drafters, request.requests.front().speculative.method)
+          .num_speculative_tokens;
   return label;
 }
 

@@ -16,7 +16,7 @@ FimFormat::FimFormat(OpenAiRequest request, OpenAiLabel label)
       label_(std::move(label)),
       begun_(static_cast<size_t>(choice_counts(request_).front())),
       num_open_(begun_.size()),
-      usage_(choice_counts(request_)) {}
+      usage_(request_.requests) {}
 
 std::string FimFormat::whole(const std::vector<const OutputSum*>& sums) {
   ordered_json body = openai_response(request_, sums, {}, label_);

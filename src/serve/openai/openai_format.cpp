@@ -23,7 +23,7 @@ OpenAiFormat::OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLab
     : request_(std::move(request)),
       prompts_(std::move(prompts)),
       label_(std::move(label)),
-      usage_(choice_counts(request_)) {
+      usage_(request_.requests) {
   for (const int count : choice_counts(request_)) {
     first_index_.push_back(static_cast<int>(choices_.size()));
     choices_.resize(choices_.size() + static_cast<size_t>(count));

@@ -66,12 +66,12 @@ ordered_json completion_choice(const OpenAiRequest& request, const Request& aske
   return object;
 }
 
-UsageCounts counts_of(const std::vector<const OutputSum*>& sums) {
+UsageCounts counts_of(const OpenAiRequest& request, const std::vector<const OutputSum*>& sums) {
   UsageCounts all;
-  for (const OutputSum* sum : sums) {
+  for (size_t i = 0; i < sums.size(); ++i) {
     std::vector<RequestStats> stats;
-    for (const RequestOutput& choice : sum->choices()) stats.push_back(choice.stats);
-    all += usage_counts(stats);
+    for (const RequestOutput& choice : sums[i]->choices()) stats.push_back(choice.stats);
+    all += usage_counts(stats, request.requests[i].has_prediction());
   }
   return all;
 }
@@ -110,7 +110,7 @@ ordered_json chat_response(const OpenAiRequest& request, const std::vector<const
       body["choices"].push_back(std::move(object));
     }
   }
-  UsageCounts counts = counts_of(sums);
+  UsageCounts counts = counts_of(request, sums);
   if (splits_reasoning(request)) counts.reasoning = num_reasoning;
   body["usage"] = openai_usage(counts);
   body["prompt_logprobs"] = alone && asked.sampling.prompt_logprobs
@@ -139,7 +139,7 @@ ordered_json completion_response(const OpenAiRequest& request,
       body["choices"].push_back(std::move(object));
     }
   }
-  UsageCounts counts = counts_of(sums);
+  UsageCounts counts = counts_of(request, sums);
   if (request.prompt_only) counts.output = 0;
   body["usage"] = openai_usage(counts);
   add_metrics(body, sums, label);
@@ -159,7 +159,7 @@ ordered_json embedding_response(const OpenAiRequest& request,
          {"object", "embedding"},
          {"embedding", embedding_value(request, sum->choices().front().embedding)}});
   }
-  const int64_t num_prompt = counts_of(sums).prompt;
+  const int64_t num_prompt = counts_of(request, sums).prompt;
   body["usage"] = {{"prompt_tokens", num_prompt}, {"total_tokens", num_prompt}};
   put_warnings(request.warnings, &body);
   return body;

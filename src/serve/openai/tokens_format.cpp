@@ -48,7 +48,7 @@ Result<ordered_json> completion_of_tokens(const ordered_json& body) {
 }
 
 TokensFormat::TokensFormat(OpenAiRequest request, std::string id)
-    : request_(std::move(request)), id_(std::move(id)), usage_(choice_counts(request_)) {}
+    : request_(std::move(request)), id_(std::move(id)), usage_(request_.requests) {}
 
 ordered_json TokensFormat::choice(const RequestOutput& output) const {
   const bool wanted = request_.requests.front().sampling.logprobs.has_value();

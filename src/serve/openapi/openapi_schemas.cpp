@@ -261,7 +261,7 @@ constexpr const char* kAnswers = R"json({
     "completion_tokens": {"type": "integer"},
     "prompt_tokens_details": {"type": "object", "properties": {"cached_tokens": {"type": "integer"}}},
     "completion_tokens_details": {"type": "object",
-      "description": "Where tokens were drafted: how many are part of the text, and how many not. Of reasoning that is split off: its share of the tokens.",
+      "description": "With a prediction: of the tokens that were drafted from it, how many are part of the text, and how many not. Without one, where tokens were drafted: the same of all of them. Of reasoning that is split off: its share of the tokens.",
       "properties": {"accepted_prediction_tokens": {"type": "integer"},
         "rejected_prediction_tokens": {"type": "integer"},
         "reasoning_tokens": {"type": "integer"}}}}},

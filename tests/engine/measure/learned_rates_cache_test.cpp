@@ -6,6 +6,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/log.h"
 #include "spec/learned_rates_file.h"
 #include "support/scratch_folder.h"
 
@@ -56,6 +57,22 @@ TEST(LearnedRatesCache, DamagedFilesCountAsNoneAndAreReplaced) {
   std::filesystem::create_directory(cache.path());
   EXPECT_FALSE(cache.find(drafters));
   cache.keep(learned_of("ngram", 7));
+}
+
+TEST(LearnedRatesCache, ADamagedFileIsNamedWithWhatBecomesOfIt) {
+  const test::ScratchFolder scratch;
+  const LearnedRatesCache cache(scratch.path(), "a model", "of today");
+  cache.keep(learned_of("ngram", 7));
+  std::ofstream(cache.path(), std::ios::trunc) << "{";
+  testing::internal::CaptureStderr();
+  init_logging("warn");
+  EXPECT_FALSE(cache.find(learned_of("ngram", 0).drafters));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("acceptance rates: " + cache.path() + ": not valid JSON"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("; the file is passed over, and this run learns again and replaces it"),
+            std::string::npos)
+      << said;
 }
 
 TEST(LearnedRatesCache, WithoutAFolderNothingIsKept) {

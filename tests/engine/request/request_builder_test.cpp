@@ -95,9 +95,11 @@ TEST(RequestBuilder, ListsOfDrafters) {
   const auto built = build(quiet, 0, limits);
   EXPECT_EQ(built.value().front()->params.lookups, 0b001) << "what learns, learns from it";
   EXPECT_EQ(built.value().front()->params.max_draft_tokens, 0);
-  for (const auto& [method, part] : {std::pair{"eagle+ngram", "'eagle' always drafts"},
-                                     {"ngram+ngram", "names 'ngram' twice"},
-                                     {"ngram+mtp", "use one of: ngram, eagle, suffix"}}) {
+  for (const auto& [method, part] :
+       {std::pair{"eagle+ngram", "'eagle' always drafts"},
+        {"ngram+ngram", "names 'ngram' twice"},
+        {"ngram+mtp", "use one of: ngram, eagle, suffix"},
+        {"+", "'' is not a drafter of this engine; use one of: ngram"}}) {
     Request request = request_of(5);
     request.speculative.method = method;
     const Status status = build(request, 0, limits).status();

@@ -182,10 +182,18 @@ TEST(SamplingFields, Speculation) {
   ASSERT_TRUE(read_speculation(R"({"method": "eagle3"})", &params).ok());
   EXPECT_EQ(params.method, "eagle3");
   EXPECT_EQ(params.num_speculative_tokens, 3) << "what is not there stays";
+  EXPECT_TRUE(read_speculation(R"({"method": null})", &params).ok());
+  EXPECT_EQ(params.method, "eagle3");
+  for (const char* empty : {R"({"method": ""})", R"({"method": [""]})"}) {
+    params.method = "eagle3";
+    ASSERT_TRUE(read_speculation(empty, &params).ok());
+    EXPECT_EQ(params.method, "+") << "which the engine refuses";
+  }
   EXPECT_TRUE(read_speculation(R"({"enabled": false})", &params).ok());
   EXPECT_TRUE(read_speculation(R"({"enabled": false, "num_speculative_tokens": 0})", &params).ok());
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"method": 3})", "'method' must be a string"},
+      {R"({"method": []})", "'method' must be a name or a list of names"},
       {R"({"num_speculative_tokens": -1})", "at least 0, not -1"},
       {R"({"num_speculative_tokens": "two"})", "must be an integer"},
       {R"({"enabled": false, "method": "ngram"})", "leaves nothing for 'method'"},
