@@ -30,7 +30,7 @@ class Fields {
     const auto value = keep(file_.integer(prefix_ + key));
     if (!value) return missing(key);
     const bool is_of_a_part = key == "attention.head_count" || key == "feed_forward_length";
-    if (is_of_a_part && *value == 0 && file_.find(prefix_ + "ssm.inner_size") != nullptr) return 1;
+    if (is_of_a_part && *value == 0 && has_states()) return 1;
     if (*value <= 0 || *value > INT32_MAX) {
       note(file_.error("'" + prefix_ + key + "' is " + std::to_string(*value) +
                        ", which is impossible; fetch the file again"));
@@ -50,6 +50,10 @@ class Fields {
   }
 
  private:
+  bool has_states() const {
+    return file_.find(prefix_ + "ssm.inner_size") != nullptr ||
+           file_.find(prefix_ + "wkv.head_size") != nullptr;
+  }
   template <class T>
   std::optional<T> keep(Result<std::optional<T>> result) {
     if (result.ok()) return result.value();

@@ -12,6 +12,7 @@
 #include "gguf/vocabulary/piece_merges.h"
 #include "gguf/vocabulary/pre_tokenizer.h"
 #include "gguf/vocabulary/tokenizer_build.h"
+#include "gguf/vocabulary/world_tokenizer.h"
 
 namespace foretoken {
 namespace {
@@ -130,6 +131,7 @@ Result<Json> chat_templates(const GgufFile& file) {
     FT_ASSIGN_OR_RETURN(const auto other, file.text("tokenizer.chat_template." + name));
     if (other) named.push_back({{"name", name}, {"template", *other}});
   }
+  if (named.empty() && source == "rwkv-world") return Json(kWorldTemplate);
   if (named.empty()) return source ? Json(*source) : Json();
   if (source) named.push_back({{"name", "default"}, {"template", *source}});
   return named;
@@ -147,8 +149,12 @@ Result<Json> gguf_tokenizer(const GgufFile& file) {
   if (kind == "gemma4") return piece_tokenizer(file, vocabulary, true);
   if (kind == "bert") return wordpiece_tokenizer(file, vocabulary);
   if (kind == "t5") return unigram_tokenizer(file, vocabulary);
+  if (kind == "rwkv") {
+    FT_ASSIGN_OR_RETURN(const WorldTokens tokens, gguf_world_tokens(vocabulary, file.path()));
+    return world_tokenizer(tokens, vocabulary.tokens.front(), {}).tokenizer;
+  }
   return unsupported(file.path() + ": tokenizers of the kind '" + kind.value_or("") +
-                     "' are not read; gpt2, llama, gemma4, bert and t5 are");
+                     "' are not read; gpt2, llama, gemma4, bert, t5 and rwkv are");
 }
 
 Result<Json> gguf_tokenizer_config(const GgufFile& file) {

@@ -210,7 +210,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"rnd1", kDiffusion},
     {"rwkv6", kRwkv},
     {"rwkv6qwen2", kRwkv},
-    {"rwkv7", kRwkv},
     {"smallthinker", kNoFamily},
     {"t5", kTwoParts},
     {"t5encoder", kEncoder},

@@ -153,6 +153,40 @@ constexpr GgufName kMambaTensors[] = {
     {"attn_norm", "norm"},     {"ssm_in", "mixer.in_proj"},  {"ssm_conv1d", "mixer.conv1d"},
     {"ssm_x", "mixer.x_proj"}, {"ssm_dt", "mixer.dt_proj"},  {"ssm_a", "mixer.A"},
     {"ssm_d", "mixer.D"},      {"ssm_out", "mixer.out_proj"}};
+// RWKV 7, whose products of low rank are three tensors each.
+constexpr GgufName kRwkv7Tensors[] = {{"attn_norm", "attn_norm"},
+                                      {"attn_norm_2", "ffn_norm"},
+                                      {"time_mix_lerp_fused.weight", "attn.x_x"},
+                                      {"time_mix_k_k.weight", "attn.k_k"},
+                                      {"time_mix_k_a.weight", "attn.k_a"},
+                                      {"time_mix_r_k.weight", "attn.r_k"},
+                                      {"time_mix_w0.weight", "attn.w_lora.lora.2.bias"},
+                                      {"time_mix_w1.weight", "attn.w_lora.lora.0.weight"},
+                                      {"time_mix_w2.weight", "attn.w_lora.lora.2.weight"},
+                                      {"time_mix_a0.weight", "attn.a_lora.lora.2.bias"},
+                                      {"time_mix_a1.weight", "attn.a_lora.lora.0.weight"},
+                                      {"time_mix_a2.weight", "attn.a_lora.lora.2.weight"},
+                                      {"time_mix_v0.weight", "attn.v_lora.lora.2.bias"},
+                                      {"time_mix_v1.weight", "attn.v_lora.lora.0.weight"},
+                                      {"time_mix_v2.weight", "attn.v_lora.lora.2.weight"},
+                                      {"time_mix_g1.weight", "attn.g_lora.lora.0.weight"},
+                                      {"time_mix_g2.weight", "attn.g_lora.lora.2.weight"},
+                                      {"time_mix_receptance", "attn.r_proj"},
+                                      {"time_mix_key", "attn.k_proj"},
+                                      {"time_mix_value", "attn.v_proj"},
+                                      {"time_mix_output", "attn.o_proj"},
+                                      {"time_mix_ln", "attn.g_norm"},
+                                      {"channel_mix_lerp_k.weight", "ffn.x_k"},
+                                      {"channel_mix_key", "ffn.key"},
+                                      {"channel_mix_value", "ffn.value"}};
+constexpr GgufName kRwkv7Model[] = {{"token_embd.weight", "model.embeddings.weight"},
+                                    {"token_embd_norm.weight", "model.layers.0.pre_norm.weight"},
+                                    {"token_embd_norm.bias", "model.layers.0.pre_norm.bias"}};
+constexpr GgufKey kRwkv7Keys[] = {{"wkv.head_size", "head_size"},
+                                  {"attention.decay_lora_rank", "decay_low_rank_dim"},
+                                  {"attention.iclr_lora_rank", "a_low_rank_dim"},
+                                  {"attention.value_residual_mix_lora_rank", "v_low_rank_dim"},
+                                  {"attention.gate_lora_rank", "gate_low_rank_dim"}};
 constexpr GgufName kFinalNorm[] = {{"output_norm.weight", "model.final_layernorm.weight"}};
 
 constexpr GgufKey kFalconH1Keys[] = {{"ssm.conv_kernel", "mamba_d_conv"},
@@ -388,6 +422,13 @@ constexpr GgufArchitecture kRecurrentArchitectures[] = {
      .layers = "backbone.layers.",
      .keys = kMambaKeys,
      .read = read_mamba_file},
+    {.name = "rwkv7",
+     .hf_class = "RWKV7ForCausalLM",
+     .model_type = "rwkv7",
+     .tensors = kRwkv7Tensors,
+     .model_tensors = kRwkv7Model,
+     .keys = kRwkv7Keys,
+     .fields = R"({"hidden_act": "sqrelu"})"},
 };
 
 }  // namespace

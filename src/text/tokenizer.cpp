@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
@@ -7,6 +8,7 @@
 #include "gguf/vocabulary/folder_tokenizer.h"
 #include "text/crate_buffers.h"
 #include "text/grammar.h"
+#include "text/longest_tokens.h"
 #include "text/token_table.h"
 #include "text/tokenizer_config.h"
 
@@ -18,6 +20,24 @@ struct CrateTokenizerDeleter {
 };
 using CrateTokenizer = std::unique_ptr<FtTokenizer, CrateTokenizerDeleter>;
 
+// Whether words are bytes, which no vocabulary of words has but one whose longest token is taken
+// each time.
+bool takes_longest(const std::string& json) {
+  if (json.find("\"WordLevel\"") == std::string::npos) return false;
+  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto type_of = [&](const char* part) {
+    const bool has_type = parsed.is_object() && parsed.contains(part) && parsed[part].is_object();
+    return has_type ? parsed[part].value("type", nlohmann::json()) : nlohmann::json();
+  };
+  return type_of("model") == "WordLevel" && type_of("decoder") == "ByteLevel";
+}
+
+// The vocabulary of takes_longest, and the tokens that were added to it.
+struct LongestVocabulary {
+  LongestTokens words;
+  LongestTokens added;  // none where these are no tokens in a text
+};
+
 class HfTokenizer final : public Tokenizer {
  public:
   HfTokenizer(CrateTokenizer crate, const TokenizerConfig& config)
@@ -28,6 +48,7 @@ class HfTokenizer final : public Tokenizer {
 
   Result<std::vector<int32_t>> encode(std::string_view text,
                                       bool add_special_tokens) const override {
+    if (longest_ != nullptr) return encode_longest(text);
     CrateIds ids;
     CrateText error;
     if (ft_tokenizer_encode(crate_.get(), text.data(), text.size(), add_special_tokens, ids.out(),
@@ -51,6 +72,21 @@ class HfTokenizer final : public Tokenizer {
       return internal_error("the token ids cannot be decoded: " + error.str());
     }
     return text.str();
+  }
+
+  // From here on texts are cut by the longest tokens. `splits_added`: added ones are none.
+  // InvalidArgument where a byte has no token.
+  Status take_longest(bool splits_added) {
+    longest_ = std::make_unique<LongestVocabulary>();
+    for (int32_t id = 0; id < vocab_size(); ++id) {
+      const std::optional<std::string> bytes = token_bytes(id);
+      if (!bytes || bytes->empty() || (is_added(id) && splits_added)) continue;
+      (is_added(id) ? longest_->added : longest_->words).add(*bytes, id);
+    }
+    longest_->words.sort();
+    longest_->added.sort();
+    return longest_->words.has_all_bytes() ? Status()
+                                           : invalid_argument("a byte has no token of its own");
   }
 
   int32_t vocab_size() const override {
@@ -113,6 +149,20 @@ class HfTokenizer final : public Tokenizer {
   }
 
  private:
+  std::vector<int32_t> encode_longest(std::string_view text) const {
+    std::vector<int32_t> ids;
+    while (!text.empty()) {
+      size_t size = 0;
+      int32_t id = 0;
+      const size_t at = longest_->added.find(text, &size, &id);
+      longest_->words.append(text.substr(0, at), &ids);
+      if (at == std::string_view::npos) break;
+      ids.push_back(id);
+      text.remove_prefix(at + size);
+    }
+    return ids;
+  }
+
   std::optional<int32_t> find_role(const TokenizerConfig& config, const char* role) const {
     const auto found = config.special_tokens.find(role);
     if (found == config.special_tokens.end()) return std::nullopt;
@@ -137,6 +187,7 @@ class HfTokenizer final : public Tokenizer {
   std::unique_ptr<const TokenTable> joined_bytes_;
   std::optional<int32_t> bos_id_;
   std::optional<int32_t> eos_id_;
+  std::unique_ptr<LongestVocabulary> longest_;  // null: the crate encodes
 };
 
 }  // namespace
@@ -174,7 +225,12 @@ Result<std::unique_ptr<Tokenizer>> load_hf_tokenizer(const ModelFiles& model) {
                             "); download the file again");
   }
   if (config.split_special_tokens) ft_tokenizer_split_special_tokens(raw);
-  return std::unique_ptr<Tokenizer>(std::make_unique<HfTokenizer>(CrateTokenizer(raw), config));
+  auto tokenizer = std::make_unique<HfTokenizer>(CrateTokenizer(raw), config);
+  if (!takes_longest(*json)) return std::unique_ptr<Tokenizer>(std::move(tokenizer));
+  const Status longest = tokenizer->take_longest(config.split_special_tokens);
+  if (longest.ok()) return std::unique_ptr<Tokenizer>(std::move(tokenizer));
+  return invalid_argument(vocabulary_file(model) + " is not a usable tokenizer (" +
+                          longest.message() + "); download the file again");
 }
 
 }  // namespace foretoken

@@ -67,6 +67,15 @@ TEST_F(HfTokenizer, PiecesWithMerges) {
   EXPECT_EQ(made.value()["normalizer"]["normalizers"].size(), 1u);
 }
 
+TEST_F(HfTokenizer, WordsOfBytes) {
+  GgufBytes bytes = vocabulary(0, "rwkv");
+  const auto made = make(bytes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made.value()["model"]["type"], "WordLevel");
+  EXPECT_EQ(made.value()["model"]["vocab"], Json({{"<s>", 0}, {"a", 1}, {"b", 2}, {"ab", 3}}));
+  EXPECT_EQ(made.value()["added_tokens"].size(), 1u);
+}
+
 // Sarvam's are called those of bytes; no blank is put before a text.
 TEST_F(HfTokenizer, PiecesByThePreTokenizersName) {
   GgufBytes bytes = vocabulary(2, "gpt2");
@@ -79,8 +88,8 @@ TEST_F(HfTokenizer, PiecesByThePreTokenizersName) {
 }
 
 TEST_F(HfTokenizer, NamesWhatIsWrong) {
-  GgufBytes unknown = vocabulary(0, "rwkv");
-  EXPECT_NE(make(unknown).status().message().find("kind 'rwkv'"), std::string::npos);
+  GgufBytes unknown = vocabulary(0, "plamo2");
+  EXPECT_NE(make(unknown).status().message().find("kind 'plamo2'"), std::string::npos);
   GgufBytes merges = vocabulary(0, "gpt2");
   EXPECT_NE(make(merges).status().message().find("no merges"), std::string::npos);
   GgufBytes scores = vocabulary(0, "llama");

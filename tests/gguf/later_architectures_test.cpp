@@ -261,13 +261,13 @@ TEST(LaterArchitectures, TheSentenceNamesFileArchitectureAndReason) {
   const test::ScratchFolder folder;
   const std::string path = folder.file("m.gguf");
   test::GgufBytes bytes(0, 1);
-  bytes.text_value("general.architecture", "rwkv7").align().write(path);
+  bytes.text_value("general.architecture", "rwkv6").align().write(path);
   const auto file = GgufFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status().message();
   const Status status = gguf_architecture(*file.value()).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_EQ(status.message(), path +
-                                  ": GGUF files of the architecture 'rwkv7' are not read: it "
+                                  ": GGUF files of the architecture 'rwkv6' are not read: it "
                                   "needs RWKV's time mixing, which is not built; use a model "
                                   "of another family");
 }

@@ -48,6 +48,10 @@ TEST(RecurrentArchitectures, NamesOfStateSpacesAndBack) {
         Pair{"jamba", "output_norm.weight", "model.final_layernorm.weight"},
         Pair{"falcon-h1", "blk.0.ssm_dt.bias", "model.layers.0.mamba.dt_bias"},
         Pair{"falcon-h1", "blk.0.ffn_gate.weight", "model.layers.0.feed_forward.gate_proj.weight"},
+        Pair{"rwkv7", "blk.3.attn_norm_2.bias", "model.layers.3.ffn_norm.bias"},
+        Pair{"rwkv7", "blk.3.time_mix_w0.weight", "model.layers.3.attn.w_lora.lora.2.bias"},
+        Pair{"rwkv7", "blk.3.time_mix_receptance.weight", "model.layers.3.attn.r_proj.weight"},
+        Pair{"rwkv7", "token_embd_norm.bias", "model.layers.0.pre_norm.bias"},
         Pair{"nemotron_h", "blk.0.ssm_in.weight", "backbone.layers.0.mixer.in_proj.weight"},
         Pair{"nemotron_h_moe", "blk.0.ssm_in.weight", "backbone.layers.0.mixer.in_proj.weight"}}) {
     EXPECT_EQ(hf_tensor_name(recurrent_row(pair.file), pair.theirs), pair.ours);

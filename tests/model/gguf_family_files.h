@@ -286,6 +286,27 @@ inline void put_module_in_order(const ModelConfig& config, Matrices* all) {
   });
 }
 
+// Mixes of a layer become one tensor of four dimensions, and the first layer gets shares of values,
+// which nothing reads.
+inline void join_mixes(const ModelConfig& config, Matrices* all) {
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    const std::string base = "model.layers." + std::to_string(layer) + ".attn.";
+    Matrix joined{{6, 1, 1, config.hidden_size}, {}};
+    for (const char* name : {"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"}) {
+      const auto one = all->extract(base + name);
+      ASSERT_FALSE(one.empty()) << base + name;
+      const std::vector<float>& values = one.mapped().values;
+      joined.values.insert(joined.values.end(), values.begin(), values.end());
+    }
+    (*all)[base + "x_x"] = joined;
+    (*all)[base + "r_k"].shape = {config.hidden_size};
+    if (layer > 0) continue;
+    for (const char* part : {"lora.0.weight", "lora.2.weight", "lora.2.bias"}) {
+      (*all)[base + "v_lora." + part] = all->at(base + "a_lora." + part);
+    }
+  }
+}
+
 // Converters multiply the ends with what the model multiplies rows with.
 inline void scale_ends(const ModelConfig& config, Matrices* all) {
   for (auto& [name, matrix] : *all) {
@@ -330,7 +351,9 @@ inline void put_in_order(const std::string& family, const ModelConfig& config, M
   if (family == "jais") scale_ends(config, all);
   if (family == "openelm") split_gates(config, "proj_1.weight", all);
   if (family == "muse-glimmer") add_glimmer_norms(config, all);
-  if (family.starts_with("qwen3")) {
+  if (family == "rwkv7") {
+    join_mixes(config, all);
+  } else if (family.starts_with("qwen3")) {
     put_linear_in_order(family, config, all);
   } else if (config.recurrent.key_heads > 0 || config.recurrent.step_rank > 0) {
     put_states_in_order(config, all);

@@ -334,6 +334,20 @@ inline void add_kimi_keys(const ModelConfig& config, std::map<std::string, Write
   (*all)["activation.situ_linear_beta"] = f32(config.experts.clamp.up_limit);
 }
 
+inline void add_wkv_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
+  const RecurrentConfig& sizes = config.recurrent;
+  for (const char* key : {"attention.key_length", "attention.value_length", "rope.freq_base",
+                          "rope.dimension_count", "attention.head_count_kv"}) {
+    all->erase(key);
+  }
+  (*all)["attention.head_count"] = u32(0);
+  (*all)["wkv.head_size"] = u32(sizes.key_dim);
+  (*all)["attention.decay_lora_rank"] = u32(sizes.ranks.decay);
+  (*all)["attention.iclr_lora_rank"] = u32(sizes.ranks.rate);
+  (*all)["attention.value_residual_mix_lora_rank"] = u32(sizes.ranks.share);
+  (*all)["attention.gate_lora_rank"] = u32(sizes.ranks.gate);
+}
+
 // Of families whose goldens are under names of their own in newer files.
 inline void add_own_keys(const std::string& family, const ModelConfig& config,
                          std::map<std::string, Write>* all) {
@@ -371,6 +385,8 @@ inline void add_own_keys(const std::string& family, const ModelConfig& config,
     add_linear_keys(config, all);
   } else if (family.starts_with("kimi")) {
     add_kimi_keys(config, all);
+  } else if (family == "rwkv7") {
+    add_wkv_keys(config, all);
   } else if (config.recurrent.value_heads > 0) {
     add_state_space_keys(family, config, all);
   }

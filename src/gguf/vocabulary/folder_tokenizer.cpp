@@ -11,6 +11,7 @@
 #include "gguf/vocabulary/sentencepiece_tokenizer.h"
 #include "gguf/vocabulary/tekken_tokenizer.h"
 #include "gguf/vocabulary/tokenizer_settings.h"
+#include "gguf/vocabulary/world_tokenizer.h"
 
 namespace foretoken {
 
@@ -22,11 +23,17 @@ constexpr const char* kVocabulary = "vocab.json";
 constexpr const char* kMerges = "merges.txt";
 
 // Names of one kind of file each, in the order in which they are looked for.
-constexpr const char* kNames[] = {
-    "tekken.json",        "tokenizer.model",         "spiece.model",
-    "tiktoken.model",     "sentencepiece.bpe.model", "tokenizer.model.v3",
-    "tokenizer.model.v7", "tokenizer.model.v2",      "tokenizer.model.v1",
-    "spm.model"};
+constexpr const char* kNames[] = {"tekken.json",
+                                  "tokenizer.model",
+                                  "spiece.model",
+                                  "tiktoken.model",
+                                  "sentencepiece.bpe.model",
+                                  "tokenizer.model.v3",
+                                  kWorldVocabulary,
+                                  "tokenizer.model.v7",
+                                  "tokenizer.model.v2",
+                                  "tokenizer.model.v1",
+                                  "spm.model"};
 
 bool has_file(const fs::path& file) {
   std::error_code ignored;
@@ -47,6 +54,10 @@ Result<MadeTokenizer> made_of(const fs::path& file, const TokenizerSettings& set
   const std::string where = file.string(), name = file.filename().string();
   FT_ASSIGN_OR_RETURN(const std::string bytes, read_text_file(file));
   if (name == "tekken.json") return tekken_tokenizer(bytes, settings, where);
+  if (name == kWorldVocabulary) {
+    FT_ASSIGN_OR_RETURN(const WorldTokens tokens, parse_world_file(bytes, where));
+    return world_tokenizer(tokens, settings.role("bos_token", kWorldEnd), settings);
+  }
   if (name == kVocabulary) {
     FT_ASSIGN_OR_RETURN(const std::string merges, read_text_file(file.parent_path() / kMerges));
     return merges_tokenizer(bytes, merges, settings, file.parent_path().string());

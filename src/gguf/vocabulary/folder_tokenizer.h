@@ -10,7 +10,8 @@ namespace foretoken {
 
 // Tokenizers of model folders without a tokenizer.json: tekken.json, SentencePiece's
 // tokenizer.model (also spiece.model, spm.model and tokenizer.model.v3), tiktoken's *.tiktoken,
-// tiktoken.model and tokenizer.model, vocab.json with merges.txt.
+// tiktoken.model and tokenizer.model, RWKV's World vocabulary,
+// vocab.json with merges.txt.
 
 // The name of the vocabulary's file; empty where there is none.
 std::string folder_vocabulary(const std::filesystem::path& folder);
