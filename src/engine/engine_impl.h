@@ -165,6 +165,7 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
     return generation_.eos_token_ids.value_or(model_->config().eos_token_ids);
   }
   void prepare_sleep();
+  Status check_host_room() const;
   Status load_beside();
   Status read_weights_again();
   void abandon_device();

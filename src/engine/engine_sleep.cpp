@@ -2,6 +2,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread_limit.h"
+#include "device/cpu/host_memory.h"
+#include "device/device_traits.h"
 #include "device/memory_role_scope.h"
 #include "engine/engine_impl.h"
 #include "engine/start/make_drafters.h"
@@ -50,6 +53,7 @@ Status EngineImpl::sleep(int level, bool ends_requests, int64_t* bytes) {
         "it from another thread");
   }
   const std::lock_guard lock(sleep_->mutex);
+  if (level == 1 && sleep_level_.load() == 0) FT_RETURN_IF_ERROR(check_host_room());
   const int64_t begin = now_ns();
   if (!loop_->rest(ends_requests)) return aborted("the engine is shutting down");
   Result<int64_t> freed = loop_->error().ok() ? device_->give_back(level == 1) : loop_->error();
@@ -64,6 +68,17 @@ Status EngineImpl::sleep(int level, bool ends_requests, int64_t* bytes) {
   FT_LOG(info, "sleeps at level {}: {} MiB given back in {:.2f} s", sleep_level_.load(),
          freed.value() >> 20, seconds_since(begin));
   return {};
+}
+
+// The system would rather end the process than refuse memory that it has promised.
+Status EngineImpl::check_host_room() const {
+  if (device_traits(device_->type()).uses_host_memory) return {};
+  const int64_t wanted = info_.weight_bytes + info_.drafter_bytes + info_.scratch_bytes;
+  const int64_t free = cpu::host_memory().free;
+  if (wanted <= free) return {};
+  return resource_exhausted("weights of " + std::to_string(wanted >> 20) +
+                            " MiB would go to host memory, of which " + std::to_string(free >> 20) +
+                            " MiB are free; use level 2, which keeps none, or end other programs");
 }
 
 Status EngineImpl::wake_up(const std::vector<std::string>& tags) {
@@ -105,7 +120,7 @@ Status EngineImpl::load_beside() {
 
 Status EngineImpl::read_weights_again() {
   device_->begin_again();
-  const Status status = load_beside();
+  const Status status = start_threads([this] { return load_beside(); });
   const bool is_same = device_->end_again();
   if (!status.ok() || is_same) return status;
   return invalid_argument(
