@@ -59,6 +59,16 @@ void append_curve(std::ostream& text, const std::string& title, const char* unit
   }
 }
 
+void append_shares(std::ostream& text, const std::string& title, const char* unit, int short_tokens,
+                   const TimeShares& shares) {
+  for (const TimeShares::Point& point : shares.points()) {
+    text << std::left << std::setw(28) << title << std::right << std::setw(7) << point.size << ' '
+         << std::left << std::setw(10) << unit << std::right << std::setw(8)
+         << point.share * 100 / TimeShares::kOne << " % of that with " << short_tokens
+         << " tokens known\n";
+  }
+}
+
 }  // namespace
 
 void TimeCurve::add(int size, int64_t ns) {
@@ -76,13 +86,39 @@ int64_t TimeCurve::at(int size) const {
   return std::min(ns + room_above(points_, before, size) / 3, CostLimits::kMaxNs);
 }
 
-int64_t CostTable::draft_ns(int index, const DraftUse& use) const {
+int64_t CostTable::draft_ns(int index, const DraftUse& use, int64_t tokens_each) const {
   const DrafterTimes& times = drafters[static_cast<size_t>(index)];
-  const int64_t first = times.catch_up.at(use.catch_up_rows);
+  const int64_t first = catch_up_ns(index, use.catch_up_rows, tokens_each);
   if (use.num_draft_tokens == 0) return first;
   const int num_passes =
       times.one_pass ? 1 : use.num_draft_tokens - (times.catch_up.empty() ? 0 : 1);
-  return first + num_passes * times.pass.at(use.num_spans);
+  const int64_t pass = times.pass.at(use.num_spans);
+  return first +
+         num_passes * (pass - spared_ns(pass, times.short_pass.at(use.num_spans), tokens_each));
+}
+
+int64_t CostTable::catch_up_ns(int index, int rows, int64_t tokens_each) const {
+  const DrafterTimes& times = drafters[static_cast<size_t>(index)];
+  const int64_t ns = times.catch_up.at(rows);
+  return ns - spared_ns(ns, times.short_catch_up.at(rows), tokens_each);
+}
+
+int64_t CostTable::spared_ns(int64_t ns, int64_t share, int64_t tokens_each) const {
+  if (short_tokens <= 0 || short_tokens >= known_tokens) return 0;
+  const int64_t most = known_tokens - short_tokens;
+  const int64_t missing = std::clamp<int64_t>(known_tokens - tokens_each, 0, most);
+  return ns * (TimeShares::kOne - share) / TimeShares::kOne * missing / most;
+}
+
+int64_t CostTable::short_share(int num_seqs, int drafts) const {
+  if (short_steps.empty()) return TimeShares::kOne;
+  size_t high = 0;
+  while (high + 1 < short_steps.size() && drafts > short_steps[high].drafts) ++high;
+  const ShortTime& above = short_steps[high];
+  const ShortTime& below = short_steps[high == 0 ? 0 : high - 1];
+  const int length = above.drafts - below.drafts;
+  return between(below.shares.at(num_seqs), above.shares.at(num_seqs),
+                 std::clamp(drafts - below.drafts, 0, length), length);
 }
 
 int64_t CostTable::step_ns(int num_seqs, int64_t granted, int64_t live) const {
@@ -128,9 +164,12 @@ int64_t CostTable::verify_ns(const TimeCurve& curve, int num_seqs, int drafts) c
   return between_rows({low.size * each, low.ns}, {high.size * each, high.ns}, num_seqs * each);
 }
 
-int64_t CostTable::context_ns(int num_seqs, int drafts, int64_t num_tokens) const {
-  if (context.empty()) return 0;
+int64_t CostTable::context_ns(int num_seqs, int drafts, int64_t num_tokens, int64_t step_ns) const {
   const int64_t beyond = num_tokens - int64_t{num_seqs} * known_tokens;
+  if (beyond < 0 && num_seqs > 0) {
+    return -spared_ns(step_ns, short_share(num_seqs, drafts), num_tokens / num_seqs);
+  }
+  if (context.empty()) return 0;
   size_t high = 0;
   while (high + 1 < context.size() && drafts > context[high].drafts) ++high;
   const ContextTime& above = context[high];
@@ -177,10 +216,16 @@ std::string CostTable::text() const {
     text << std::left << std::setw(28) << std::to_string(each.drafts) + " drafts each"
          << "1000 tokens of context " << each.picoseconds / 1000 << " us\n";
   }
+  for (const ShortTime& each : short_steps) {
+    append_shares(text, std::to_string(each.drafts) + " drafts each", "sequences", short_tokens,
+                  each.shares);
+  }
   for (const DrafterTimes& drafter : drafters) {
+    const std::string pass = drafter.name + (drafter.one_pass ? " proposal" : " pass");
     append_curve(text, drafter.name + " catch-up", "rows", drafter.catch_up);
-    append_curve(text, drafter.name + (drafter.one_pass ? " proposal" : " pass"), "sequences",
-                 drafter.pass);
+    append_curve(text, pass, "sequences", drafter.pass);
+    append_shares(text, drafter.name + " catch-up", "rows", short_tokens, drafter.short_catch_up);
+    append_shares(text, pass, "sequences", short_tokens, drafter.short_pass);
   }
   return text.str();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "spec/draft_budget.h"
+#include "spec/time_shares.h"
 
 namespace foretoken {
 
@@ -52,6 +53,9 @@ struct DrafterTimes {
   bool one_pass = false;  // see DrafterTraits: all drafts cost one pass
   TimeCurve catch_up;     // first pass by its rows; empty: the drafter has no KV
   TimeCurve pass;         // one later pass (with one_pass, the only one) by sequences
+  // Of those two, what sequences take that know CostTable::short_tokens; empty: as much.
+  TimeShares short_catch_up = {};
+  TimeShares short_pass = {};
   // Whether they can tell the cost of proposals of such a drafter.
   bool covers(bool has_kv, bool is_one_pass, int max_draft_tokens) const {
     return one_pass == is_one_pass && catch_up.empty() != has_kv &&
@@ -76,6 +80,14 @@ struct ContextTime {
   bool operator==(const ContextTime&) const = default;
 };
 
+// Of a step whose sequences each have so many drafts, what it takes where they know
+// CostTable::short_tokens, by sequences.
+struct ShortTime {
+  int drafts = 0;
+  TimeShares shares;
+  bool operator==(const ShortTime&) const = default;
+};
+
 // What steps cost: measured at start, or read from a file so that all runs decide alike. Any thread
 // may read it.
 struct CostTable {
@@ -88,6 +100,10 @@ struct CostTable {
   // know. Empty: unknown, taken for nothing.
   std::vector<ContextTime> context;
   int known_tokens = 0;
+  // By growing numbers of drafts, for sequences that know fewer tokens than those of all other
+  // times: a line leads from these times to those. Empty: unknown, taken for as many.
+  std::vector<ShortTime> short_steps;
+  int short_tokens = 0;  // fewer than known_tokens; 0: nothing is known of them
   // Ratios of times may hold, their unit may be far off: at most one step was measured.
   bool is_guess = false;
   // Measured in an instant, beside whatever else the machine did: a time may be many times what the
@@ -96,15 +112,19 @@ struct CostTable {
   // Whether what steps take is to be believed rather than this.
   bool is_rough() const { return is_brief && !is_guess; }
 
-  // What `num_seqs` sequences that know `num_tokens` tokens together add to step_ns.
-  int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens) const;
+  // What `num_seqs` sequences that know `num_tokens` tokens together add to `step_ns`, the time of
+  // their step; negative where they know little. Without that time 0 there.
+  int64_t context_ns(int num_seqs, int drafts, int64_t num_tokens, int64_t step_ns = 0) const;
 
   // A step of `num_seqs` sequences that decode, with room for `granted` drafts together, of which
   // `live` exist.
   int64_t step_ns(int num_seqs, int64_t granted, int64_t live) const;
 
-  // What drafter `index` adds to a step.
-  int64_t draft_ns(int index, const DraftUse& use) const;
+  // What drafter `index` adds to a step whose sequences know so many tokens each.
+  int64_t draft_ns(int index, const DraftUse& use,
+                   int64_t tokens_each = CostLimits::kMaxTokens) const;
+  // Of that its first pass over so many rows.
+  int64_t catch_up_ns(int index, int rows, int64_t tokens_each) const;
   // The array that the device chooses lengths with: [i] is the time of a step of i rows where about
   // `num_seqs` sequences have room for `drafts` each. Between a step without drafts and one with
   // all it goes as steps do that have room for just their drafts: those of `verify` were measured
@@ -115,6 +135,11 @@ struct CostTable {
   bool operator==(const CostTable&) const = default;
 
  private:
+  // What sequences that know so many tokens each spare of `ns`, of which they take `share` where
+  // they know short_tokens.
+  int64_t spared_ns(int64_t ns, int64_t share, int64_t tokens_each) const;
+  int64_t short_share(int num_seqs, int drafts) const;
+
   struct RowTime {
     int64_t rows = 0;
     int64_t ns = 0;

@@ -47,16 +47,15 @@ Result<TimeCurve> read_curve(const nlohmann::json& json, const std::string& wher
 
 // A member of an object of which nothing else than `keys` is known.
 Status check_keys(const nlohmann::json& json, std::initializer_list<const char*> keys,
-                  const std::string& where, const std::string& optional = {}) {
+                  const std::string& where, std::initializer_list<const char*> optional = {}) {
   if (!json.is_object()) return invalid_argument(where + " must be a JSON object");
   for (const char* key : keys) {
     if (json.contains(key)) continue;
     return invalid_argument(where + " lacks '" + key + "'; delete the file to measure again");
   }
   for (const auto& [key, value] : json.items()) {
-    const bool known =
-        std::any_of(keys.begin(), keys.end(), [&](const char* k) { return key == k; });
-    if (!known && key != optional)
+    const auto names_it = [&](const char* k) { return key == k; };
+    if (std::ranges::none_of(keys, names_it) && std::ranges::none_of(optional, names_it))
       return invalid_argument(where + " has an unknown key '" + key + "'; remove it");
   }
   return {};
@@ -115,6 +114,89 @@ Status read_context(const nlohmann::json& json, const std::string& where, CostTa
   return {};
 }
 
+Status bad_short(const std::string& where) {
+  return invalid_argument(where +
+                          ": give 'known_tokens' below those of the context, 'steps' with growing "
+                          "drafts, as many 'drafters' as the table has, and shares as pairs [size, "
+                          "share] with growing sizes and shares of 1 to 65536, or delete the file "
+                          "to measure again");
+}
+
+bool is_within(const nlohmann::json& value, int64_t least, int64_t most) {
+  return value.is_number_integer() && value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+}
+
+// False where they are no shares.
+bool read_shares(const nlohmann::json& json, TimeShares* shares) {
+  if (!json.is_array()) return false;
+  for (const auto& pair : json) {
+    const int64_t least = shares->empty() ? 1 : shares->points().back().size + 1;
+    if (!pair.is_array() || pair.size() != 2 || !is_within(pair[0], least, CostLimits::kMaxSize) ||
+        !is_within(pair[1], 1, TimeShares::kOne)) {
+      return false;
+    }
+    shares->add(pair[0].get<int>(), pair[1].get<int64_t>());
+  }
+  return true;
+}
+
+Status read_short_steps(const nlohmann::json& json, const std::string& where, CostTable& times) {
+  if (!json.is_array()) return bad_short(where);
+  for (const auto& entry : json) {
+    FT_RETURN_IF_ERROR(check_keys(entry, {"drafts", "shares"}, where));
+    const int64_t least = times.short_steps.empty() ? 0 : times.short_steps.back().drafts + 1;
+    if (!is_within(entry["drafts"], least, kMaxSpeculativeTokens)) return bad_short(where);
+    ShortTime& each = times.short_steps.emplace_back();
+    each.drafts = entry["drafts"].get<int>();
+    if (!read_shares(entry["shares"], &each.shares)) return bad_short(where);
+  }
+  return {};
+}
+
+// Tables of builds that measured no short contexts have none.
+Status read_short(const nlohmann::json& json, const std::string& where, CostTable& times) {
+  FT_RETURN_IF_ERROR(check_keys(json, {"known_tokens", "steps", "drafters"}, where));
+  const auto& drafters = json["drafters"];
+  if (!is_within(json["known_tokens"], 1, times.known_tokens - 1) || !drafters.is_array() ||
+      drafters.size() != times.drafters.size()) {
+    return bad_short(where);
+  }
+  times.short_tokens = json["known_tokens"].get<int>();
+  FT_RETURN_IF_ERROR(read_short_steps(json["steps"], where, times));
+  for (size_t i = 0; i < drafters.size(); ++i) {
+    FT_RETURN_IF_ERROR(check_keys(drafters[i], {"catch_up", "pass"}, where));
+    DrafterTimes& drafter = times.drafters[i];
+    if (!read_shares(drafters[i]["catch_up"], &drafter.short_catch_up) ||
+        !read_shares(drafters[i]["pass"], &drafter.short_pass)) {
+      return bad_short(where);
+    }
+  }
+  return {};
+}
+
+nlohmann::ordered_json shares_json(const TimeShares& shares) {
+  auto points = nlohmann::ordered_json::array();
+  for (const TimeShares::Point& point : shares.points()) {
+    points.push_back({point.size, point.share});
+  }
+  return points;
+}
+
+nlohmann::ordered_json short_json(const CostTable& times) {
+  nlohmann::ordered_json json;
+  json["known_tokens"] = times.short_tokens;
+  json["steps"] = nlohmann::ordered_json::array();
+  for (const ShortTime& each : times.short_steps) {
+    json["steps"].push_back({{"drafts", each.drafts}, {"shares", shares_json(each.shares)}});
+  }
+  json["drafters"] = nlohmann::ordered_json::array();
+  for (const DrafterTimes& drafter : times.drafters) {
+    json["drafters"].push_back({{"catch_up", shares_json(drafter.short_catch_up)},
+                                {"pass", shares_json(drafter.short_pass)}});
+  }
+  return json;
+}
+
 std::string list_of(std::span<const std::string> names) {
   return names.empty() ? "none" : comma_list(names);
 }
@@ -148,6 +230,7 @@ std::string cost_table_to_json(const CostTable& times) {
     entry["pass"] = curve_json(drafter.pass);
     json["drafters"].push_back(std::move(entry));
   }
+  if (times.short_tokens > 0) json["short"] = short_json(times);
   return json.dump(1) + "\n";
 }
 
@@ -158,8 +241,8 @@ Result<CostTable> parse_cost_table(std::string_view json, const std::string& wha
                             ", but this build reads " + std::to_string(kFormat) +
                             "; delete the file to measure again");
   }
-  FT_RETURN_IF_ERROR(
-      check_keys(root, {"format", "target", "verify", "context", "drafters"}, what, "measured_on"));
+  FT_RETURN_IF_ERROR(check_keys(root, {"format", "target", "verify", "context", "drafters"}, what,
+                                {"measured_on", "short"}));
   if (!root["drafters"].is_array() || root["drafters"].size() > kMaxDrafters) {
     return invalid_argument(what + ": 'drafters' must be a list of at most " +
                             std::to_string(kMaxDrafters));
@@ -184,6 +267,9 @@ Result<CostTable> parse_cost_table(std::string_view json, const std::string& wha
     const std::string where = what + ", drafter " + std::to_string(times.drafters.size());
     FT_ASSIGN_OR_RETURN(DrafterTimes drafter, read_drafter(entry, where));
     times.drafters.push_back(std::move(drafter));
+  }
+  if (root.contains("short")) {
+    FT_RETURN_IF_ERROR(read_short(root["short"], what + ", short", times));
   }
   if (times.target.empty()) return bad_curve(what + ", target", "is empty");
   return times;

@@ -193,7 +193,7 @@ LengthController::Speed LengthController::speed_of(int drafter, const State& sta
   const int64_t accepted = drafting * state.rates.expected_drafts(limit) / kOne;
   speed.accepted = accepted / std::max(num_with_room, 1);
   speed.tokens = load.tokens + num_sequences * kOne + accepted;
-  const int64_t draft_ns = times_.draft_ns(drafter, use);
+  const int64_t draft_ns = times_.draft_ns(drafter, use, mean_tokens_);
   // Steps of one sequence have all of its drafts or none, and take long only where there are any.
   const auto ns_where = [&](int64_t num_drafting) {
     return ring_ns({load.seqs + num_sequences, load.granted + int64_t{num_with_room} * limit,
@@ -248,7 +248,7 @@ int LengthController::payable_class(int drafter, int64_t saved_ns, int64_t num_m
   const auto index = static_cast<size_t>(drafter);
   const int most = std::max(Tuning::kAlone, config_.drafters[index].max_catch_up_rows);
   const auto rows = static_cast<int>(std::clamp<int64_t>(num_missing, Tuning::kAlone, most));
-  int64_t together_ns = times_.drafters[index].catch_up.at(rows);
+  int64_t together_ns = times_.catch_up_ns(drafter, rows, mean_tokens_);
   // No dearer than the model's own rows.
   if (times_.is_rough()) together_ns = std::min(together_ns, times_.target.at(rows));
   int last = kNoClass;

@@ -172,7 +172,7 @@ class LengthController {
   void raise_limit(uint64_t step, int drafter, const BatchDemand& demand, Kind kind,
                    DraftGrant& grant);
   int64_t ring_ns(const Load& load, int64_t draft_ns) const;
-  int64_t context_ns(int num_seqs, int drafts) const;
+  int64_t context_ns(int num_seqs, int drafts, int64_t step_ns) const;
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   int num_first_learners(int drafter, const DraftDemand& own) const;

@@ -41,26 +41,28 @@ int max_own_entries(int num_rows) { return 2 * num_rows; }
 // would have run anyway.
 int64_t LengthController::ring_ns(const Load& load, int64_t draft_ns) const {
   const int drafts = drafts_each(load.granted, load.seqs);
-  const int64_t far_ns = context_ns(load.seqs, drafts);
-  const int64_t plain_far_ns = context_ns(load.seqs, 0);
-  const int64_t alone = really_ns(
-      load.seqs, drafts, times_.step_ns(load.seqs, load.granted, load.live) + far_ns + draft_ns);
-  const int64_t without =
-      really_ns(load.seqs, 0, times_.step_ns(load.seqs, 0, 0) + plain_far_ns) + draft_ns;
+  const int64_t step_ns = times_.step_ns(load.seqs, load.granted, load.live);
+  const int64_t plain_step_ns = times_.step_ns(load.seqs, 0, 0);
+  const int64_t far_ns = context_ns(load.seqs, drafts, step_ns);
+  const int64_t plain_far_ns = context_ns(load.seqs, 0, plain_step_ns);
+  const int64_t alone = really_ns(load.seqs, drafts, step_ns + far_ns + draft_ns);
+  const int64_t without = really_ns(load.seqs, 0, plain_step_ns + plain_far_ns) + draft_ns;
+  // What short contexts spare of a step without prompts says nothing of rows beside one.
+  const int64_t far_rows_ns = far_ns > 0 ? far_ns - plain_far_ns : 0;
   const auto live = static_cast<int>(load.live);
   int64_t sum = 0;
   for (const StepRecord& record : records_) {
     const int num_prompt_rows = record.plan.num_prompt_rows;
     const int beside = num_prompt_rows + load.seqs;
-    sum += num_prompt_rows == 0 ? alone
-                                : without + times_.target.at(beside + live) -
-                                      times_.target.at(beside) + far_ns - plain_far_ns;
+    sum += num_prompt_rows == 0
+               ? alone
+               : without + times_.target.at(beside + live) - times_.target.at(beside) + far_rows_ns;
   }
   return std::max<int64_t>(1, sum);
 }
 
-int64_t LengthController::context_ns(int num_seqs, int drafts) const {
-  return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_);
+int64_t LengthController::context_ns(int num_seqs, int drafts, int64_t step_ns) const {
+  return times_.context_ns(num_seqs, drafts, num_seqs * mean_tokens_, step_ns);
 }
 
 // Steps without prompts. What is caught up beside them may not be more than what they are for.
@@ -76,10 +78,10 @@ int64_t LengthController::table_ns(const StepRecord& record) const {
   const PlannedStep& plan = record.plan;
   const int granted = plan.num_rows - plan.num_spans;
   const int drafts = drafts_each(granted, plan.num_spans);
-  int64_t ns = times_.step_ns(plan.num_spans, granted, record.num_live) +
-               times_.context_ns(plan.num_spans, drafts, plan.num_tokens);
+  const int64_t step_ns = times_.step_ns(plan.num_spans, granted, record.num_live);
+  int64_t ns = step_ns + times_.context_ns(plan.num_spans, drafts, plan.num_tokens, step_ns);
   for (size_t i = 0; i < grants_.size(); ++i) {
-    ns += times_.draft_ns(static_cast<int>(i), plan.use[i]);
+    ns += times_.draft_ns(static_cast<int>(i), plan.use[i], plan.num_tokens / plan.num_spans);
   }
   return ns;
 }
@@ -99,7 +101,8 @@ void LengthController::step_took(uint64_t step, int64_t ns) {
 
 // A step without drafts.
 int64_t LengthController::plain_ns(int num_seqs) const {
-  return really_ns(num_seqs, 0, times_.step_ns(num_seqs, 0, 0) + context_ns(num_seqs, 0));
+  const int64_t step_ns = times_.step_ns(num_seqs, 0, 0);
+  return really_ns(num_seqs, 0, step_ns + context_ns(num_seqs, 0, step_ns));
 }
 
 // What a trial of `limit` drafts each loses by the table in a step, or where that is less, if each

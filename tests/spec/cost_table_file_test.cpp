@@ -26,12 +26,41 @@ CostTable written_times() {
   return times;
 }
 
+CostTable with_short_contexts() {
+  CostTable times = written_times();
+  times.short_tokens = 64;
+  times.short_steps.resize(1);
+  times.short_steps[0].shares.add(1, 30000);
+  times.short_steps[0].shares.add(16, 40000);
+  times.drafters[0].short_catch_up.add(1, 60000);
+  times.drafters[1].short_pass.add(1, 65536);
+  return times;
+}
+
 TEST(CostTableFile, JsonComesBackAsItWas) {
-  const CostTable times = written_times();
-  const auto read = parse_cost_table(cost_table_to_json(times), "table");
-  ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read.value(), times);
-  EXPECT_EQ(cost_table_to_json(read.value()), cost_table_to_json(times));
+  for (const CostTable& times : {written_times(), with_short_contexts()}) {
+    const auto read = parse_cost_table(cost_table_to_json(times), "table");
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read.value(), times);
+    EXPECT_EQ(cost_table_to_json(read.value()), cost_table_to_json(times));
+  }
+  EXPECT_EQ(cost_table_to_json(written_times()).find("short"), std::string::npos)
+      << "earlier builds read it";
+}
+
+TEST(CostTableFile, BadShortContextsAreRefusedInOneLine) {
+  const std::string json = cost_table_to_json(with_short_contexts());
+  const std::string begin = json.substr(0, json.find("\"short\""));
+  for (const char* text :
+       {"3", "{}", R"({"known_tokens": 256, "steps": [], "drafters": [0, 0]})",
+        R"({"known_tokens": 64, "steps": [], "drafters": []})",
+        R"({"known_tokens": 64, "steps": [{"drafts": 65, "shares": []}], "drafters": [0, 0]})",
+        R"({"known_tokens": 64, "steps": [{"drafts": 0, "shares": [[1, 0]]}], "drafters": [0, 0]})",
+        R"({"known_tokens": 64, "steps": [], "drafters": [{"catch_up": 1, "pass": []}, {}]})"}) {
+    const auto read = parse_cost_table(begin + "\"short\": " + text + "}", "table");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_EQ(read.status().message().rfind("table, short", 0), 0u) << read.status().message();
+  }
 }
 
 void expect_refused(const std::string& json, const std::string& part) {

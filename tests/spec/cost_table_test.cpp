@@ -176,6 +176,38 @@ TEST(CostTable, ContextCostsWhatIsBeyondThatOfTheOtherTimes) {
   EXPECT_EQ(some_times().context_ns(8, 2, 1 << 20), 0) << "not measured";
 }
 
+// At 64 tokens a plain step takes 40 % of its time at 256, one with four drafts half of it, and a
+// drafter's later passes a quarter.
+CostTable short_times() {
+  CostTable times = verify_times();
+  constexpr int64_t kOne = TimeShares::kOne;
+  times.short_tokens = 64;
+  times.short_steps.resize(2);
+  times.short_steps[0].shares.add(1, kOne * 2 / 5);
+  times.short_steps[1].drafts = 4;
+  times.short_steps[1].shares.add(1, kOne / 2);
+  times.drafters[0].short_pass.add(1, kOne / 4);
+  return times;
+}
+
+TEST(CostTable, StepsOfShortContextsTakeTheirShare) {
+  const CostTable times = short_times();
+  EXPECT_NEAR(times.context_ns(2, 0, 2 * 64, 1000), -600, 1);
+  EXPECT_NEAR(times.context_ns(2, 0, 2, 1000), -600, 1) << "fewer tokens count as many as measured";
+  EXPECT_NEAR(times.context_ns(2, 4, 2 * 64, 1000), -500, 1);
+  EXPECT_NEAR(times.context_ns(2, 2, 2 * 64, 1000), -550, 1);
+  EXPECT_NEAR(times.context_ns(2, 0, 2 * 160, 1000), -300, 1) << "half way";
+  EXPECT_EQ(times.context_ns(2, 0, 2 * 256, 1000), 0);
+  EXPECT_EQ(times.context_ns(2, 0, 2 * 64), 0) << "of a step whose time is not told";
+  EXPECT_EQ(verify_times().context_ns(2, 0, 2 * 64, 1000), 0) << "not measured";
+  const DraftUse use{.num_draft_tokens = 3, .catch_up_rows = 0, .num_spans = 1};
+  const int64_t pass = times.drafters[0].pass.at(1);
+  const int64_t whole = times.draft_ns(0, use);
+  EXPECT_EQ(times.draft_ns(0, use, 256), whole);
+  EXPECT_NEAR(times.draft_ns(0, use, 64), whole - 2 * pass * 3 / 4, 3);
+  EXPECT_NE(times.text().find("25 % of that with 64 tokens known"), std::string::npos);
+}
+
 // A second row that seems to cost nothing by the rows alone.
 TEST(CostTable, RowsOfOneSequenceGoAsStepsWithRoomForThem) {
   CostTable times;

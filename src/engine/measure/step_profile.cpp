@@ -8,7 +8,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int kContext = 256;  // known tokens of a made-up sequence, where they fit
+constexpr int kContext = 256;      // known tokens of a made-up sequence, where they fit
+constexpr int kShortContext = 64;  // the same where steps of short texts are timed
 // Every size is timed once a round and its shortest time counts: other work on the machine only
 // adds time, and what it adds changes from moment to moment rather than from size to size.
 constexpr int kMaxRounds = 8;
@@ -39,6 +40,7 @@ StepProfile::StepProfile(Device& device, Queue& queue, ModelRunner& runner, Step
   }
   longest_ = std::max(longest - max_draft_tokens_ - 2, 1);
   context_ = std::min(longest_, kContext);
+  if (context_ >= 2 * kShortContext) short_context_ = kShortContext;
   if (takes_turns()) return;
   int num_blocks = config_.num_blocks;
   if (config_.num_window_blocks > 0) num_blocks = std::min(num_blocks, config_.num_window_blocks);
@@ -56,6 +58,7 @@ Result<CostTable> StepProfile::measure() {
   FT_RETURN_IF_ERROR(add_context_curves());
   FT_RETURN_IF_ERROR(add_verify_curves());
   if (curves_.back().kind == CurveKind::kVerify) seconds += config_.seconds;
+  FT_RETURN_IF_ERROR(add_short_curves());
   for (int round = 0; round < kMaxRounds; ++round) {
     FT_ASSIGN_OR_RETURN(const int64_t passed, agreed(spent_ns_));
     if (static_cast<double>(passed) > seconds * 1e9) break;
@@ -231,13 +234,22 @@ Status StepProfile::find_sizes(Curve& curve) {
 // Whether any time became shorter by more than the clock's noise.
 Result<bool> StepProfile::run_round(bool slow_too) {
   bool shorter = false;
-  for (Curve& curve : curves_) {
-    for (auto& [size, probe] : curve.probes) {
-      if (probe.ns > kSlowNs && !slow_too) continue;
-      FT_RETURN_IF_ERROR(sample(curve, probe));
-      shorter = shorter || probe.last_ns < probe.ns - probe.ns / kNoise;
-      probe.ns = std::min(probe.ns, probe.last_ns);
+  for (std::vector<Curve>* curves : {&curves_, &short_curves_}) {
+    for (Curve& curve : *curves) {
+      FT_ASSIGN_OR_RETURN(const bool now, run_round_of(curve, slow_too));
+      shorter = shorter || now;
     }
+  }
+  return shorter;
+}
+
+Result<bool> StepProfile::run_round_of(Curve& curve, bool slow_too) {
+  bool shorter = false;
+  for (auto& [size, probe] : curve.probes) {
+    if (probe.ns > kSlowNs && !slow_too) continue;
+    FT_RETURN_IF_ERROR(sample(curve, probe));
+    shorter = shorter || probe.last_ns < probe.ns - probe.ns / kNoise;
+    probe.ns = std::min(probe.ns, probe.last_ns);
   }
   return shorter;
 }
@@ -341,6 +353,8 @@ CostTable StepProfile::step_times() const {
       }
     }
   }
+  add_short_steps(times);
+  add_short_passes(times);
   return times;
 }
 

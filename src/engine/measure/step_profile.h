@@ -44,9 +44,10 @@ struct StepProfileConfig {
 // Measures what steps cost, by running them on made-up sequences: at start, before the first
 // request, or between requests. Sizes 1, 2, 4, ... up to every sequence with all its drafts, and
 // 72, 144 and 288 rows, but only as many as the time is enough for; CostTable tells what lies
-// between and beyond. The sequences have random ids, as many different ones as a text has, so that
-// a mixture of experts is measured with the experts that such rows would touch. Afterwards all
-// device state is as it was, but for the bytes of KV that nothing refers to.
+// between and beyond. Sequences know 256 tokens; a few sizes are timed with 64 and 4,096 too. The
+// sequences have random ids, as many different ones as a text has, so that a mixture of experts is
+// measured with the experts that such rows would touch. Afterwards all device state is as it was,
+// but for the bytes of KV that nothing refers to.
 class StepProfile {
  public:
   // The drafters are those of the runner, in its order. References outlive the profile.
@@ -75,6 +76,7 @@ class StepProfile {
     int catch_up = 0;          // entries that each lacks
     bool idle = false;         // num_verified are room only
     int known = 0;  // tokens that each knows, in blocks of its own; 0: as all, in the null block
+    bool is_short = false;  // as short ones do, in the null block
     int num_rows() const { return num_seqs * (num_verified + 1); }
   };
 
@@ -100,6 +102,7 @@ class StepProfile {
     double seconds = 0;
     std::function<Batch(int size)> batch_of;
     std::map<int, Probe> probes = {};  // by size
+    size_t repeats = 0;                // of a short one, the curve in curves_ with its sizes
     bool in_steps() const { return kind <= CurveKind::kContext; }
   };
 
@@ -107,6 +110,11 @@ class StepProfile {
   void add_curves();
   Status add_verify_curves();
   Status add_context_curves();
+  Status add_short_curves();
+  void choose_short_sizes();
+  bool has_short(const Curve& curve) const;
+  static std::vector<int> short_sizes(const Curve& curve);
+  Result<bool> run_round_of(Curve& curve, bool slow_too);
   Result<int64_t> agreed(int64_t ns) const { return config_.clock ? config_.clock(ns) : ns; }
   static int size_of(CurveKind kind, const Batch& batch);
   static int64_t expected_ns(const Curve& curve, int size);
@@ -128,9 +136,14 @@ class StepProfile {
   std::vector<VerifyTimes> verify_times() const;
   static ContextTime context_time(const Curve& curve);
   CostTable step_times() const;
+  void add_short_steps(CostTable& times) const;
+  void add_short_passes(CostTable& times) const;
 
   Batch target_batch(int num_rows) const;
-  int known_tokens(const Batch& batch) const { return batch.known > 0 ? batch.known : context_; }
+  int known_tokens(const Batch& batch) const {
+    if (batch.known > 0) return batch.known;
+    return batch.is_short ? short_context_ : context_;
+  }
   Written written(const Batch& batch) const;
   int max_seqs(const Batch& batch) const;
   void write_states(const Batch& batch, bool committed);
@@ -152,12 +165,14 @@ class StepProfile {
   int max_draft_tokens_ = 0;
   int longest_ = 1;               // tokens that a sequence may know
   int context_ = 1;               // known tokens of each sequence
+  int short_context_ = 0;         // the same of short ones; 0: there are none
   DraftRates* priors_ = nullptr;  // [kMaxDrafters] those of the requests, while a turn lasts
   StepProfileConfig::Turn turn_;
   int64_t sample_ns_ = 4'000'000;  // a sample is as many steps as fit into this
   int64_t spent_ns_ = 0;
   uint64_t step_ = 0;
   std::vector<Curve> curves_;
+  std::vector<Curve> short_curves_;  // few sizes of some of them
 };
 
 }  // namespace foretoken

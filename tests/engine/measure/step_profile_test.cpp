@@ -163,6 +163,15 @@ TEST(StepProfileEdges, LongSequencesTellWhatContextCosts) {
   ASSERT_EQ(times.context.size(), 2u);
   EXPECT_EQ(times.context[0].drafts, 0);
   EXPECT_EQ(times.context[1].drafts, 3);
+  // So do those of 64.
+  EXPECT_EQ(times.short_tokens, 64);
+  ASSERT_EQ(times.short_steps.size(), 2u);
+  EXPECT_EQ(times.short_steps[0].drafts, 0);
+  EXPECT_EQ(times.short_steps[1].drafts, 3);
+  ASSERT_FALSE(times.short_steps[1].shares.empty());
+  EXPECT_EQ(times.short_steps[1].shares.points().front().size, 1);
+  EXPECT_TRUE(times.drafters[0].short_catch_up.empty());
+  EXPECT_FALSE(times.drafters[0].short_pass.empty());
 }
 
 // With any number of drafts, of the sizes that there was time for.
