@@ -108,7 +108,8 @@ inline std::vector<GoldenCase> early_cases() {
                        "gemma4-unified", "chatglm",       "exaone",       "maincoder",
                        "orion",          "internlm",      "mllama",       "cohere_compass",
                        "gpt_bigcode",    "gptj",          "internlm2",    "minicpm",
-                       "minicpm3",       "olmo",          "opt-350m",     "phi"});
+                       "minicpm3",       "olmo",          "opt-350m",     "phi",
+                       "telechat"});
 }
 
 // Layers that keep a state of each sequence.

@@ -7,7 +7,8 @@ import torch
 import named_families
 
 # Tensors that a reference has and a checkpoint has not; they are 0.
-LEFT_OUT = {"internlm3": "o_proj.bias", "jais": "wpe.weight"}
+LEFT_OUT = {"internlm3": "o_proj.bias", "jais": "wpe.weight",
+            "telechat": ("q_proj.bias", "k_proj.bias", "v_proj.bias", "gate_proj.bias", "up_proj.bias")}
 
 # Names of checkpoints as published: beginnings of the state dict's names and what they become.
 _OLD_LLAVA = [("model.language_model.", "language_model.model."), ("lm_head", "language_model.lm_head"),
@@ -41,6 +42,8 @@ REPLACED = {
 # Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
 FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
          "chatglm": "query_key_value", "spark": "q_k_v_proj", "qwen": "c_attn", "openelm": "qkv_proj"}
+# Names of the one tensor that takes the place of k_proj and v_proj: a head's key, then its value.
+PAIRED = {"telechat": "key_value"}
 # The same of gate_proj and up_proj.
 FUSED_GATES = {"openelm": "proj_1"}
 # Those that have the queries of a key head, it and its values, and so on.
@@ -77,8 +80,35 @@ def split_gates(model, weights):
     return apart
 
 
+def pair(model, weights, heads):
+    """A checkpoint with k and v in one tensor."""
+    paired = {}
+    for name, weight in weights.items():
+        if "k_proj" in name:
+            values = weights[name.replace("k_proj", "v_proj")]
+            both = torch.cat([part.reshape(heads[1], -1, *weight.shape[1:]) for part in (weight, values)], 1)
+            paired[name.replace("k_proj", PAIRED[model])] = both.reshape(-1, *weight.shape[1:])
+        elif "v_proj" not in name:
+            paired[name] = weight
+    return paired
+
+
+def part_pairs(model, weights, heads):
+    """The other way."""
+    apart = {}
+    for name, weight in weights.items():
+        if PAIRED[model] not in name:
+            apart[name] = weight
+            continue
+        for part, kind in zip(weight.reshape(heads[1], 2, -1, *weight.shape[1:]).unbind(1), ("k_proj", "v_proj")):
+            apart[name.replace(PAIRED[model], kind)] = part.reshape(-1, *weight.shape[1:])
+    return apart
+
+
 def fuse(model, weights, heads):
     """A checkpoint with q, k and v in one tensor; heads: of queries and of keys."""
+    if model in PAIRED:
+        return pair(model, weights, heads)
     if model not in FUSED:
         return weights
     weights, fused = fuse_gates(model, weights), {}
@@ -97,6 +127,8 @@ def fuse(model, weights, heads):
 
 def split(model, weights, heads):
     """The other way."""
+    if model in PAIRED:
+        return part_pairs(model, weights, heads)
     if model not in FUSED:
         return weights
     weights, apart = split_gates(model, weights), {}

@@ -233,7 +233,7 @@ def new_model(name, config):
 
 def heads_of(name, model):
     """Of queries and of keys, where one tensor has both."""
-    if name not in checkpoint_names.FUSED:
+    if name not in checkpoint_names.FUSED and name not in checkpoint_names.PAIRED:
         return None
     heads = getattr(model.config, "num_attention_heads", 0)
     return heads, getattr(model.config, "num_key_value_heads", None) or heads

@@ -5,6 +5,8 @@ models do; what computes them is a class of transformers under other names.
 NOT_OPENELM = ["hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
                "intermediate_size", "max_position_embeddings", "rope_theta", "hidden_act",
                "rms_norm_eps"]
+NOT_TELECHAT = ["num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings",
+                "rope_theta", "hidden_act", "rms_norm_eps"]
 
 
 def models(family, not_gpt2):
@@ -33,6 +35,10 @@ def models(family, not_gpt2):
                           activation_fn_name="swish", normalize_qk_projections=True,
                           normalization_layer_name="rms_norm", share_input_output_layers=False),
         "kormo": family("KORMoForCausalLM", "kormo", head_dim=8, attention_bias=False),
+        "telechat": family("TeleChat2ForCausalLM", "telechat", without=NOT_TELECHAT, n_layer=2, n_head=4,
+                           num_key_value_heads=2, ffn_hidden_size=48, layer_norm_epsilon=1e-5, training_seqlen=512,
+                           base_seqlen=256, seq_length=512, embed_layernorm=False, logn=False,
+                           apply_residual_connection_post_layernorm=False),
         "ouro": family("OuroForCausalLM", "ouro", total_ut_steps=2, early_exit_threshold=1.0),
     }
 
@@ -47,6 +53,10 @@ REFERENCES = {
     "jais": {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
              "activation_function": "silu"},
     "kormo": {"architectures": ["LlamaForCausalLM"], "model_type": "llama"},
+    "telechat": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2,
+                 "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 512,
+                 "rope_theta": 10000.0 * 3 ** (8 / 6), "hidden_act": "silu", "rms_norm_eps": 1e-5,
+                 "attention_bias": True, "mlp_bias": True},
     "ouro": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_loops": 2},
 }
 
@@ -60,6 +70,9 @@ REPLACED = {
                 ("model.", "transformer."), ("self_attn.", "attn."), ("mlp.", "ffn."),
                 ("o_proj", "out_proj"), ("down_proj", "proj_2"), ("input_layernorm", "attn_norm"),
                 ("post_attention_layernorm", "ffn_norm")],
+    "telechat": [("model.embed_tokens", "transformer.word_embeddings"), ("model.norm.", "transformer.ln_f."),
+                 ("model.layers.", "transformer.h."), ("self_attn.", "self_attention."), ("q_proj", "query"),
+                 ("o_proj", "dense")],
     "kormo": [("input_layernorm", "pre_attention_layernorm"),
               ("post_attention_layernorm", "pre_mlp_layernorm")],
     "ouro": [("self_attn.o_proj.0.", "self_attn.o_proj."),

@@ -76,6 +76,7 @@ struct GqaSpec {
   // Of that tensor: the query heads of a key head, it and its value head, and so on, instead of all
   // queries, all keys and all values (GPT-NeoX, Falcon).
   bool fused_by_group = false;
+  bool pairs_kv = false;     // query and key_value: a head's key, then its value (TeleChat)
   int32_t fused_pieces = 0;  // or so many, each of queries, values and keys (CodeGen); 0: none
   // Leading elements of a head whose turning pairs lie side by side in the checkpoint, as in GPT-J;
   // 0: they lie half of the rotary part apart. Such heads are put in order while they are loaded.
@@ -84,8 +85,7 @@ struct GqaSpec {
   bool turns_back = false;
   int32_t chunk = 0;  // positions before its own multiple are not seen; 0: all are
   float clip = 0;     // of q, k and v; 0: none
-  // Of a head of v in the checkpoint, which gets zeros behind it; 0: head_dim. And what v is
-  // multiplied with.
+  // Of a head of v in the checkpoint, which gets zeros behind it; 0: head_dim. And its factor.
   int32_t value_dim = 0;
   float value_scale = 1;
   float out_scale = 1;           // of what o leaves

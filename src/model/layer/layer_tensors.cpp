@@ -31,22 +31,22 @@ class LayerTensorList {
     const int64_t value_dim = mixer.value_dim > 0 ? mixer.value_dim : mixer.head_dim;
     if (mixer.fused) {
       add_linear(base + mixer.qkv, mixer.qkv_size(), mixer.inputs, mixer.qkv_bias);
+    } else if (mixer.pairs_kv) {
+      add_linear(base + "query", mixer.q_size(), mixer.inputs, mixer.qkv_bias, turned);
+      add_linear(base + "key_value", 2 * mixer.kv_size(), mixer.inputs, mixer.qkv_bias);
     } else {
+      const int64_t kv_heads = mixer.own_kv_heads();
       const int64_t key_dim = mixer.dynamic_mask ? value_dim : mixer.head_dim;
       const int64_t queries = mixer.differs() ? mixer.o_size() : mixer.num_heads * key_dim;
       add_linear(base + "q_proj", mixer.gates_in_q ? 2 * queries : queries, mixer.inputs,
                  mixer.qkv_bias, turned);
-      if (mixer.kv_of < 0) {
-        add_linear(base + "k_proj", mixer.num_kv_heads * key_dim, mixer.inputs, mixer.qkv_bias,
-                   turned);
-      }
-      if (mixer.kv_of < 0 && !mixer.keys_are_values) {
-        add_linear(base + "v_proj", mixer.num_kv_heads * value_dim, mixer.inputs, mixer.qkv_bias);
-      }
+      const int64_t keys = kv_heads * key_dim;
+      const int64_t values = mixer.keys_are_values ? 0 : kv_heads * value_dim;
+      if (keys > 0) add_linear(base + "k_proj", keys, mixer.inputs, mixer.qkv_bias, turned);
+      if (values > 0) add_linear(base + "v_proj", values, mixer.inputs, mixer.qkv_bias);
     }
-    const int64_t attended =
-        mixer.differs() ? mixer.o_size() : int64_t{mixer.num_heads} * value_dim;
-    add_linear(base + mixer.o, hidden_, attended, mixer.o_bias);
+    const int64_t left = mixer.differs() ? mixer.o_size() : int64_t{mixer.num_heads} * value_dim;
+    add_linear(base + mixer.o, hidden_, left, mixer.o_bias);
     if (mixer.num_gates() > 0 && !mixer.gates_in_q) {
       add_linear(base + mixer.gate_proj, mixer.num_gates(), mixer.inputs, false);
     }

@@ -111,6 +111,13 @@ std::vector<TensorPart> qkv_parts(const std::string& base, const GqaSpec& whole,
   const PairedHeads paired{whole.head_dim, whole.paired};
   if (whole.differs()) return parts_of_pairs(base, whole, heads, kv_heads);
   if (whole.kv_of >= 0) return {{base + "q_proj", q, first, rows, paired}};
+  if (whole.pairs_kv) {
+    std::vector<TensorPart> parts = {{base + "query", q, first, rows}};
+    for (const bool of_values : {false, true}) {
+      add_each_second(base + "key_value", dim, kv, kv_heads, of_values, &parts);
+    }
+    return parts;
+  }
   if (!whole.fused) {
     TensorPart values{base + (whole.keys_are_values ? "k_proj" : "v_proj"), kv, kv_first, kv_rows};
     values.padded = whole.padding(false);
