@@ -135,8 +135,8 @@ class EngineFields:
     # What keeps those blocks: native, the engine itself, which does so for lmcache, too
     kv_offloading_backend: str = "native"
 
-    # The engine may be put to sleep (POST /sleep, LLM.sleep()): it gives back the device's memory, of
-    # weights and KV cache, until it is woken
+    # The engine may be put to sleep (POST /sleep, LLM.sleep()): it gives back the device's
+    # memory, of weights and KV cache, until it is woken
     enable_sleep_mode: bool = False
 
     # Steps queued ahead: 1 to 3

@@ -210,7 +210,7 @@ constexpr VllmName kTable[] = {
     {"enable_fault_tolerance", kFlag, "false", kWarned, kRestarted},
     {"fault_tolerance_config", kValue, "", kWarned, kRestarted},
     {"dp_sync_interval", kValue, "", kWarned, "how engines agree is chosen by what is fastest"},
-    {"enable_nccl_comm_suspend", kFlag, "", kWarned, "an engine does not sleep"},
+    {"enable_nccl_comm_suspend", kFlag, "", kWarned, "an engine of several ranks does not sleep"},
     {"enable_batch_sharded_sampling", kFlag, "", kWarned, "every rank samples the same"},
     {"enable_hc_sp", kFlag, "", kWarned, "rows are not divided among ranks"},
     {"device_ids", kValue, "", kRefused,

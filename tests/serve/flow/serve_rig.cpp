@@ -20,6 +20,7 @@ Engine& ServeRig::engine() {
     config.cpu_threads = 1;
     config.max_num_seqs = 8;
     config.max_model_len = 512;
+    config.enable_sleep_mode = true;
     SpeculativeConfig ngram;
     ngram.method = "ngram";
     ngram.num_speculative_tokens = 3;

@@ -9,33 +9,47 @@ namespace {
 
 using test::json;
 
-// The engine of these tests is one without the flag; tests/engine/sleep_test.cpp has one that
-// sleeps.
-class SleepHandlers : public test::ServeRig {};
-
-TEST_F(SleepHandlers, SayWhatIsMissing) {
-  for (const char* path : {"/sleep", "/wake_up"}) {
-    const json answer = post(path, json::object(), 501);
-    EXPECT_NE(answer["error"]["message"].get<std::string>().find("--enable-sleep-mode"),
-              std::string::npos)
-        << path;
+class SleepHandlers : public test::ServeRig {
+ protected:
+  json call(const std::string& path, const http::Headers& query, int status = 200) {
+    const auto exchange = begin("POST", path, "", query);
+    EXPECT_TRUE(exchange->wait());
+    EXPECT_EQ(exchange->status(), status) << exchange->body();
+    return json::parse(exchange->body());
   }
-  const auto exchange = test::FakeExchange::make("", "/sleep");
-  answer_sleep(context(), exchange);
-  ASSERT_TRUE(exchange->wait());
-  EXPECT_EQ(exchange->status(), 501);
-  EXPECT_EQ(send("GET", "/is_sleeping")->body(), R"({"is_sleeping":false})");
+  bool is_sleeping() { return json::parse(send("GET", "/is_sleeping")->body())["is_sleeping"]; }
+};
+
+TEST_F(SleepHandlers, RequestsWaitUntilBothPartsAreAwake) {
+  const json body = {{"prompt", "Once"}, {"max_tokens", 8}, {"temperature", 0}};
+  const json before = post("/v1/completions", body)["choices"];
+  const json asleep = call("/sleep", {{"level", "2"}, {"mode", "wait"}});
+  EXPECT_EQ(json(true), asleep["is_sleeping"]);
+  EXPECT_GE(asleep["released_bytes"].get<int64_t>(), 0);
+  EXPECT_NE(send("GET", "/metrics")->body().find("sleep_state=\"discard_all\"} 1"),
+            std::string::npos);
+  const auto waiting = begin("POST", "/v1/completions", body.dump());
+  EXPECT_EQ(json(true), call("/wake_up", {{"tags", "weights"}})["is_sleeping"]);
+  EXPECT_TRUE(is_sleeping());
+  EXPECT_TRUE(json::parse(send("GET", "/props")->body())["is_sleeping"].get<bool>());
+  EXPECT_EQ(json(false), call("/wake_up", {{"tags", "kv_cache"}})["is_sleeping"]);
+  EXPECT_FALSE(is_sleeping());
+  ASSERT_TRUE(waiting->wait());
+  EXPECT_EQ(before, json::parse(waiting->body())["choices"]);
 }
 
-TEST_F(SleepHandlers, LevelsAndModesAreChecked) {
-  for (const http::Headers& query : {http::Headers{{"level", "3"}}, {{"mode", "keep"}}}) {
-    const auto exchange = begin("POST", "/sleep", "", query);
-    ASSERT_TRUE(exchange->wait());
-    EXPECT_EQ(exchange->status(), 400);
-  }
-  const auto weights = begin("POST", "/wake_up", "", {{"tags", "weights"}});
-  ASSERT_TRUE(weights->wait());
-  EXPECT_EQ(weights->status(), 501);
+TEST_F(SleepHandlers, LevelsModesAndTagsAreChecked) {
+  call("/sleep", {{"level", "3"}}, 400);
+  call("/sleep", {{"mode", "keep"}}, 400);
+  call("/wake_up", {{"tags", "weights"}, {"tags", "drafts"}}, 400);
+  EXPECT_FALSE(is_sleeping());
+}
+
+TEST_F(SleepHandlers, AreAnsweredFromThePool) {
+  const auto exchange = test::FakeExchange::make("", "/wake_up");
+  answer_wake_up(context(), exchange);
+  ASSERT_TRUE(exchange->wait());
+  EXPECT_EQ(exchange->status(), 200);
 }
 
 }  // namespace
