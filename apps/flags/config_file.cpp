@@ -223,7 +223,6 @@ int join_open_lines(std::istringstream& lines, std::string* line) {
 }
 
 Result<std::vector<Entry>> parse_entries(std::string text, const std::string& name) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string::npos && text[begin] == '{') return parse_json_entries(text, name);
   Reading reading;

@@ -6,6 +6,10 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <utility>
+
+#include "base/files/local_path.h"
+#include "base/files/text_file.h"
 
 namespace foretoken {
 namespace {
@@ -22,9 +26,7 @@ Result<std::string> read_device(const std::string& path, std::istream& device) {
   return text;
 }
 
-}  // namespace
-
-Result<std::string> read_input_file(const std::string& path) {
+Result<std::string> read_bytes(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -34,6 +36,13 @@ Result<std::string> read_input_file(const std::string& path) {
   if (!file) return not_found("cannot read '" + path + "': " + std::strerror(errno));
   if (std::filesystem::is_character_file(path, error)) return read_device(path, file);
   return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+Result<std::string> read_input_file(const std::string& path) {
+  FT_ASSIGN_OR_RETURN(std::string bytes, read_bytes(local_path(path)));
+  return plain_text(std::move(bytes), path == "-" ? "stdin" : path);
 }
 
 }  // namespace foretoken

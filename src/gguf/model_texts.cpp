@@ -74,11 +74,6 @@ Result<std::optional<std::string>> read_model_text(const ModelFiles& model, std:
     return std::optional<std::string>();
   }
   FT_ASSIGN_OR_RETURN(std::string content, read_text_file(path));
-  // As editors on Windows begin a file.
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (name.ends_with(".json") && content.starts_with(kByteOrderMark)) {
-    content.erase(0, kByteOrderMark.size());
-  }
   return std::optional(std::move(content));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/files/local_path.h"
 #include "base/log.h"
 #include "gguf/container/gguf_file.h"
 #include "gguf/vocabulary/folder_tokenizer.h"
@@ -111,7 +112,8 @@ Result<std::string> named_file(const std::string& path, const std::string& revis
 
 }  // namespace
 
-Result<std::string> resolve_model_folder(const std::string& model, const HubOptions& options) {
+Result<std::string> resolve_model_folder(const std::string& given, const HubOptions& options) {
+  const std::string model = local_path(given);
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) {
     FT_ASSIGN_OR_RETURN(const std::string folder, folder_in_cache(model, options.revision));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/files/local_path.h"
 #include "base/files/text_file.h"
 #include "text/chat_traits.h"
 #include "text/crate_buffers.h"
@@ -41,14 +42,15 @@ Result<ChatTemplate> ChatTemplate::load(const ModelFiles& model, const std::stri
   if (choice.empty()) return load(model);
   FT_ASSIGN_OR_RETURN(TokenizerConfig config, load_tokenizer_config(model));
   std::error_code error;
-  const bool is_file = choice.size() < kLongestPath && std::filesystem::exists(choice, error);
+  const std::string path = choice.size() < kLongestPath ? local_path(choice) : std::string();
+  const bool is_file = !path.empty() && std::filesystem::exists(path, error);
   if (!is_file && choice.find_first_of("{}\n") == std::string::npos) {
     return not_found("the chat template " + choice +
                      " is neither a file nor a Jinja template (which has braces)");
   }
   std::string source = choice;
   if (is_file) {
-    FT_ASSIGN_OR_RETURN(source, read_text_file(choice));
+    FT_ASSIGN_OR_RETURN(source, read_text_file(path));
   }
   config.chat_templates = {{"default", std::move(source)}};
   return compile(config, is_file ? choice : "the command line");

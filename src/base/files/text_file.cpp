@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "base/text/ascii_text.h"
 
@@ -22,6 +23,16 @@ std::string what_was_fetched(std::string_view front) {
   return "";
 }
 
+Result<std::string> plain_text(std::string content, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF")) {
+    return invalid_argument(name +
+                            ": it is UTF-16 text, as PowerShell's > writes it; write it as UTF-8");
+  }
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
+  return content;
+}
+
 Result<std::string> read_text_file(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
@@ -35,11 +46,7 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   if (const std::string instead = what_was_fetched(content); !instead.empty()) {
     return invalid_argument(file.string() + ": " + instead);
   }
-  if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF")) {
-    return invalid_argument(file.string() +
-                            ": it is UTF-16 text, as PowerShell's > writes it; write it as UTF-8");
-  }
-  return content;
+  return plain_text(std::move(content), file.string());
 }
 
 }  // namespace foretoken

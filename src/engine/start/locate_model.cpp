@@ -1,6 +1,7 @@
 #include "engine/start/locate_model.h"
 
 #include "base/files/json_object.h"
+#include "base/files/local_path.h"
 #include "engine/start/load_format.h"
 #include "hub/ollama_models.h"
 #include "hub/resolve_model.h"
@@ -11,7 +12,7 @@ namespace {
 HubOptions hub_options(const EngineConfig& config, const std::string& revision) {
   HubOptions options = hub_options_from_environment();
   options.revision = revision;
-  if (!config.download_dir.empty()) options.cache_folder = config.download_dir;
+  if (!config.download_dir.empty()) options.cache_folder = local_path(config.download_dir);
   options.weights = !is_dummy(config.load_format);
   options.progress = config.on_download_progress;
   options.cancel = config.cancel_load;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
+#include "base/files/text_file.h"
 #include "http/message/header_text.h"
 
 namespace foretoken::http {
@@ -48,6 +50,9 @@ Status ApiKeys::add_file(const std::string& file) {
   const size_t num_before = digests_.size();
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
+    if (number == 1) {
+      FT_ASSIGN_OR_RETURN(line, plain_text(std::move(line), file));
+    }
     const std::string_view key = trimmed(line);
     if (key.empty() || key.front() == '#') continue;
     FT_RETURN_IF_ERROR(add(std::string(key), file + ", line " + std::to_string(number)));

@@ -57,5 +57,16 @@ TEST(TextFile, Utf16IsTold) {
   }
 }
 
+// As editors on Windows begin a text.
+TEST(TextFile, AByteOrderMarkIsNoPartOfIt) {
+  const test::ScratchFolder folder;
+  const auto text = read_text_file(folder.write("a.jinja", "\xEF\xBB\xBF{{ x }}\xEF\xBB\xBF"));
+  EXPECT_EQ(text.value(), "{{ x }}\xEF\xBB\xBF");
+  EXPECT_EQ(plain_text("\xEF\xBB\xBF", "stdin").value(), "");
+  EXPECT_EQ(plain_text("\xEF\xBB", "stdin").value(), "\xEF\xBB");
+  EXPECT_NE(plain_text("\xFF\xFEO", "stdin").status().message().find("stdin: it is UTF-16"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -63,6 +63,14 @@ TEST_F(HttpApiKeys, BothHeaders) {
   EXPECT_FALSE(accepts("x-api-key", ""));
 }
 
+// As Notepad and PowerShell write a file.
+TEST_F(HttpApiKeys, FilesOfWindows) {
+  write("\xEF\xBB\xBFone\r\ntwo\r\n");
+  const ApiKeys keys = read({}, file_);
+  EXPECT_TRUE(keys.accepts("one"));
+  EXPECT_TRUE(keys.accepts("two"));
+}
+
 TEST_F(HttpApiKeys, RefusesWhatCannotWork) {
   EXPECT_FALSE(ApiKeys::read({""}, "").ok());
   EXPECT_FALSE(ApiKeys::read({"two words"}, "").ok());
