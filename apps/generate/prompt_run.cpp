@@ -1,11 +1,14 @@
 #include "apps/generate/prompt_run.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "apps/flags/flag_table.h"
 #include "apps/generate/output_printer.h"
@@ -13,6 +16,7 @@
 #include "apps/options/models/default_model.h"
 #include "apps/options/sampling_options.h"
 #include "apps/options/template_options.h"
+#include "apps/terminal/file_text.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress_line.h"
 #include "apps/terminal/report.h"
@@ -118,6 +122,35 @@ bool names_a_model(const std::string& text) {
          (std::count(text.begin(), text.end(), '/') == 1 && parse_repo_id(text, "").ok());
 }
 
+// What another program or a file gives on stdin, without the line end that echo adds. Empty where
+// stdin is a terminal or a device, such as /dev/null.
+std::string piped_prompt() {
+  struct stat kind = {};
+  const bool piped =
+      fstat(STDIN_FILENO, &kind) == 0 && (S_ISFIFO(kind.st_mode) || S_ISREG(kind.st_mode));
+  if (!piped) return {};
+  const Result<std::string> text = read_input_file("-");
+  if (!text.ok()) throw CLI::ValidationError(text.status().message());
+  std::string prompt = text.value();
+  if (prompt.ends_with('\n')) prompt.pop_back();
+  if (prompt.ends_with('\r')) prompt.pop_back();
+  return prompt;
+}
+
+// Takes the prompt of a pipe where no flag names one; `argument` may be the model beside it.
+void take_piped_prompt(const std::string& argument, PromptRun& options) {
+  std::string prompt = piped_prompt();
+  if (prompt.empty() && argument.empty()) {
+    throw CLI::RequiredError("a prompt (\"text\", --prompt, --prompt-file, --jsonl or a pipe)");
+  }
+  if (prompt.empty()) {
+    throw CLI::RequiredError("a prompt beside the model '" + argument +
+                             "' (--prompt, --prompt-file, --jsonl or a pipe)");
+  }
+  if (!argument.empty()) options.engine.config.model = argument;
+  options.sources.prompts.push_back(std::move(prompt));
+}
+
 }  // namespace
 
 int run_prompts(const PromptRun& options) {
@@ -139,7 +172,8 @@ int run_prompts(const PromptRun& options) {
 void add_source_flags(CLI::App& command, PromptRun& options) {
   PromptSources& sources = options.sources;
   command
-      .add_option("text", options.argument, "A prompt; beside flags that name prompts, the model")
+      .add_option("text", options.argument,
+                  "A prompt; beside flags that name prompts or a pipe that gives one, the model")
       ->type_name("TEXT");
   command.add_option("--prompt", sources.prompts, "Prompt; may be repeated")
       ->allow_extra_args(false);
@@ -164,16 +198,13 @@ void finish_sources(PromptRun& options) {
   const std::string& argument = options.argument;
   std::string& model = options.engine.config.model;
   if (argument.empty() && flags) return;
-  if (argument.empty()) {
-    throw CLI::RequiredError("a prompt (\"text\", --prompt, --prompt-file or --jsonl)");
-  }
+  if (argument.empty()) return take_piped_prompt(argument, options);
   if (flags && !model.empty()) {
     throw CLI::ValidationError("'" + argument + "' stands beside --model and a flag of prompts; " +
                                "if it is a prompt too, give it with --prompt");
   }
   if (!flags && model.empty() && names_a_model(argument)) {
-    throw CLI::RequiredError("a prompt beside the model '" + argument +
-                             "' (--prompt, --prompt-file or --jsonl)");
+    return take_piped_prompt(argument, options);
   }
   if (flags) {
     model = argument;

@@ -13,7 +13,7 @@ struct PromptRun {
   TemplateOptions chat_template;
   PromptSources sources;
   bool json = false;  // one JSON object a line instead of text
-  // The bare argument: a prompt; the model where flags name the prompts.
+  // The bare argument: a prompt; the model where flags name the prompts or a pipe gives one.
   std::string argument;
 };
 
@@ -21,7 +21,8 @@ struct PromptRun {
 // `options`, which must outlive the parsing.
 void add_source_flags(CLI::App& command, PromptRun& options);
 
-// Takes the bare argument for what it is. A usage error when no prompt was named, or only a model.
+// Takes the bare argument for what it is, and the prompt from a pipe where none was named. A usage
+// error when there is none, or only a model.
 void finish_sources(PromptRun& options);
 
 // Runs all prompts and shows what comes of them; the exit code.

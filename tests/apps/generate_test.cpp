@@ -199,11 +199,32 @@ TEST(Generate, HumanNumbersAndTheFlagsOfTheEngine) {
 
 TEST(Generate, PromptFileIsOnePrompt) {
   const test::ScratchFolder scratch;
-  const std::string file = scratch.write("prompt.txt", "A cat\nand a dog");
+  const std::string file = scratch.write("prompt.txt",
+                                         "\xEF\xBB\xBF"
+                                         "A cat\nand a dog");
   const CommandResult result =
       run_command(generate_command({"--json", "--prompt-file", file, "--max-tokens", "3"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.json_lines().at(0)["prompt"], "A cat\nand a dog");
+}
+
+// As `echo A cat | foretoken generate` gives it, with the mark of Windows before it.
+TEST(Generate, APipeIsAPrompt) {
+  CommandSetting setting;
+  setting.input =
+      "\xEF\xBB\xBF"
+      "A cat\n";
+  for (const bool names_model : {false, true}) {
+    std::vector<std::string> arguments = {"generate", "--json", "--max-tokens", "3"};
+    if (names_model) arguments.push_back(bundled_model().string());
+    const CommandResult result = run_command(arguments, setting);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.json_lines().at(0)["prompt"], "A cat");
+  }
+  setting.input = "";
+  const CommandResult none = run_command({"generate"}, setting);
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.errors().at(0).find("a prompt"), std::string::npos);
 }
 
 TEST(Generate, BadJsonLinesLeaveTheOthersAlone) {

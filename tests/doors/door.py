@@ -57,8 +57,9 @@ def program():
 
 def run_program(*arguments, timeout=600, environment=None, stdin=None):
     """Runs `foretoken` with `arguments` to its end; returns the completed process with its texts."""
+    given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     return subprocess.run([program(), *arguments], capture_output=True, text=True, check=False,
-                          timeout=timeout, input=stdin, env={**os.environ, **(environment or {})})
+                          timeout=timeout, env={**os.environ, **(environment or {})}, **given)
 
 
 class DoorCase(unittest.TestCase):
