@@ -48,7 +48,8 @@ ChatReply help(const std::string&, ChatState&) {
   }
   text +=
       "A line that ends in \\ goes on in the next; \"\"\" on a line of its own starts and ends "
-      "several lines.\nCtrl-C stops an answer; //text sends /text; Ctrl-D leaves.";
+      "several lines; what is pasted is one question.\nCtrl-C stops an answer; //text sends /text; "
+      "Ctrl-D leaves.";
   return say(text);
 }
 

@@ -1,50 +1,22 @@
 #include "apps/chat/line_input.h"
 
 #include <histedit.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
+#include "apps/chat/terminal_input.h"
 #include "apps/terminal/interrupt.h"
 
 namespace foretoken {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-
-// Waits for a byte of stdin: 1, 0 at the end, -1 on a signal.
-int read_byte(unsigned char* byte) {
-  while (true) {
-    if (interrupt_flag().load()) return -1;
-    // The signal may come between the check and the call.
-    pollfd polled = {STDIN_FILENO, POLLIN, 0};
-    const int ready = poll(&polled, 1, 100);
-    if (ready <= 0) continue;
-    const ssize_t count = read(STDIN_FILENO, byte, 1);
-    if (count >= 0) return static_cast<int>(count);
-    if (errno != EINTR && errno != EAGAIN) return 0;
-  }
-}
-
-// One character of UTF-8 for libedit, whose own reader would swallow a signal.
-int read_character(EditLine*, wchar_t* character) {
-  unsigned char byte = 0;
-  const int count = read_byte(&byte);
-  if (count != 1) return count;
-  const int num_more = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
-  uint32_t code = num_more == 0 ? byte : byte & (0x3Fu >> num_more);
-  for (int i = 0; i < num_more; ++i) {
-    if (read_byte(&byte) != 1) return -1;
-    code = code << 6 | (byte & 0x3Fu);
-  }
-  *character = static_cast<wchar_t>(code);
-  return 1;
-}
 
 }  // namespace
 
@@ -61,7 +33,8 @@ struct LineInput::Editor {
     el_set(line, EL_PROMPT, &Editor::show_prompt);
     el_set(line, EL_EDITOR, "emacs");
     el_set(line, EL_HIST, ::history, history);
-    el_set(line, EL_GETCFN, &read_character);
+    // libedit's own reader would swallow a signal.
+    el_set(line, EL_GETCFN, &Editor::read_character);
     el_source(line, nullptr);
   }
 
@@ -76,6 +49,12 @@ struct LineInput::Editor {
     return self->prompt.data();
   }
 
+  static int read_character(EditLine* line, wchar_t* character) {
+    Editor* self = nullptr;
+    el_get(line, EL_CLIENTDATA, &self);
+    return self->input.next(character);
+  }
+
   template <class T>
   void history_set(int what, T value) {
     HistEvent event;
@@ -84,6 +63,7 @@ struct LineInput::Editor {
 
   std::string history_file;
   std::string prompt;
+  TerminalInput input;
   History* history = nullptr;
   EditLine* line = nullptr;
 };
@@ -100,7 +80,10 @@ LineInput::Read LineInput::next(const std::string& prompt, std::string* line) {
   if (editor_ == nullptr) return next_plain(line);
   editor_->prompt = prompt;
   int count = 0;
+  std::fputs(kMarkPastes, stdout);
   const char* text = el_gets(editor_->line, &count);
+  std::fputs(kMarkNoPastes, stdout);
+  std::fflush(stdout);
   line->assign(text == nullptr ? "" : text, static_cast<size_t>(count > 0 ? count : 0));
   const bool complete = !line->empty() && line->back() == '\n';
   // A signal behind a complete line is for its answer.
@@ -109,27 +92,34 @@ LineInput::Read LineInput::next(const std::string& prompt, std::string* line) {
     return Read::kInterrupted;
   }
   if (complete) line->pop_back();
+  *line = editor_->input.with_line_breaks(std::move(*line));
   return complete || !line->empty() ? Read::kLine : Read::kEnd;
 }
 
 LineInput::Read LineInput::next_plain(std::string* line) {
   while (true) {
     unsigned char byte = 0;
-    const int count = read_byte(&byte);
+    const int count = read_stdin_byte(&byte);
     if (count < 0) return Read::kInterrupted;
     if (count == 0) break;
     if (byte != '\n') {
       rest_ += static_cast<char>(byte);
       continue;
     }
-    *line = std::move(rest_);
-    rest_.clear();
+    take_rest(line);
     if (!line->empty() && line->back() == '\r') line->pop_back();
     return Read::kLine;
   }
+  take_rest(line);
+  return line->empty() ? Read::kEnd : Read::kLine;
+}
+
+void LineInput::take_rest(std::string* line) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   *line = std::move(rest_);
   rest_.clear();
-  return line->empty() ? Read::kEnd : Read::kLine;
+  const bool is_first = !std::exchange(begun_, true);
+  if (is_first && line->starts_with(kByteOrderMark)) line->erase(0, kByteOrderMark.size());
 }
 
 void LineInput::remember(const std::string& text) {

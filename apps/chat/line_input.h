@@ -27,9 +27,11 @@ class LineInput {
   struct Editor;
 
   Read next_plain(std::string* line);
+  void take_rest(std::string* line);
 
   std::unique_ptr<Editor> editor_;  // null: no terminal
   std::string rest_;                // read, but not yet given
+  bool begun_ = false;              // a line was given that is not from a terminal
 };
 
 // Where the history of `foretoken chat` is kept: in XDG_STATE_HOME, else in ~/.local/state. Empty

@@ -71,6 +71,13 @@ TEST(Chat, AnswersLinesOfAPipe) {
   EXPECT_TRUE(has(result.err, " tokens/s; cut at max_tokens")) << result.err;
 }
 
+// As PowerShell pipes a text.
+TEST(Chat, AByteOrderMarkIsNoPartOfAQuestion) {
+  const test::ScratchFolder scratch;
+  const nlohmann::json saved = saved_chat(scratch, "\xEF\xBB\xBFHello\r\n");
+  EXPECT_EQ(saved["messages"][0]["content"], "Hello");
+}
+
 TEST(Chat, TheConversationGoesOn) {
   const test::ScratchFolder scratch;
   const nlohmann::json all =
@@ -225,12 +232,18 @@ TEST(Chat, OnATerminal) {
   command.type("H\xC3\xA4llo\r");
   ASSERT_TRUE(command.wait_for("[3 tokens"));
   command.type("\x1b[A\x1b[A\r");  // two lines up: /set
+  // A text that is pasted is one question, however many lines it has.
+  command.type("\x1b[200~One\r\tTwo\x1b[201~\r");
+  const std::string saved = scratch.file("chat.json");
+  command.type("/save " + saved + "\r");
+  ASSERT_TRUE(command.wait_for("saved to"));
   command.type("/quit\r");
   const CommandResult result = command.finish();
   EXPECT_EQ(result.exit_code, 0) << result.out;
   EXPECT_TRUE(has(result.out, "\x1b[2m")) << "remarks are dim on a terminal";
   const std::string kept = read_file(history);
   EXPECT_TRUE(has(kept, "Tell\\040me\\040a\\040story")) << kept;
+  EXPECT_TRUE(has(read_file(saved), "\"One\\n\\tTwo\"")) << read_file(saved);
 }
 
 TEST(Chat, NoColorIsRespected) {
