@@ -94,7 +94,7 @@ constexpr SamplingField kTable[] = {
      .bodies = kOpenAiTexts | kAnthropicBodies | kLlamaBody,
      .llama = kOwn,
      .model_name = "max_new_tokens",
-     .schema = R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},
+     .schema = R"({"anyOf":[{"type":"integer","minimum":1},
         {"enum":[-1,-2],"description":"As many as fit."}]})",
      .python_type = "int | None"},
     {.name = "min_tokens",

@@ -14,10 +14,9 @@ constexpr const char* kFlag = R"({"type":"boolean"})";
 constexpr const char* kObject = R"({"type":"object"})";
 constexpr const char* kSeconds = R"({"type":"number","minimum":0,"maximum":1e9})";
 constexpr const char* kCountOrAll =
-    R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},
+    R"({"anyOf":[{"type":"integer","minimum":1},
         {"enum":[-1,-2],"description":"As many as fit."}]})";
-constexpr const char* kAnyInteger =
-    R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})";
+constexpr const char* kAnyInteger = R"({"type":"integer"})";
 constexpr const char* kGrammar =
     R"({"type":"string","description":"GBNF or Lark; goes without other forms of the output."})";
 constexpr const char* kJsonSchema =
@@ -68,7 +67,7 @@ constexpr OwnField kOthers[] = {
     {"max_output_tokens", kResponsesBody, kCountOrAll},
     {"n_predict", kOpenAiTexts, kCountOrAll},
     {"n_predict", kLlamaBody,
-     R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
+     R"({"type":"integer",
          "description":"Below 0: to the end of the context; max_tokens means the same."})"},
     {"top_k", kLlamaBody, kAnyInteger},
     {"top_p", kLlamaBody,
@@ -94,7 +93,7 @@ constexpr OwnField kOthers[] = {
            "continuous_usage_stats":{"type":["boolean","null"]},"include_obfuscation":{}},
          "description":"Needs \"stream\": true."})"},
     {"stream_interval", kAllTexts,
-     R"({"type":"integer","minimum":1,"maximum":2147483647,
+     R"({"type":"integer","minimum":1,
          "description":"Tokens of a choice that a chunk waits for, after the first."})"},
     {"response_format", kOpenAiTexts | kLlamaBody,
      R"({"$ref":"#/components/schemas/ResponseFormat",
@@ -202,7 +201,7 @@ constexpr OwnField kOthers[] = {
      R"({"type":"object","additionalProperties":false,
          "properties":{"enabled":{"enum":[false,null]}},"description":"Vectors draft nothing."})"},
     {"priority", kAllTexts | kEmbeddingBody,
-     R"({"type":"integer","minimum":-2147483648,"maximum":2147483647,
+     R"({"type":"integer",
          "description":"Lower runs first; needs a server with --scheduling-policy priority."})"},
     {"cache_salt", kVllmTexts | kEmbeddingBody, kText},
     {"lora", kOpenAiTexts | kLlamaBody,

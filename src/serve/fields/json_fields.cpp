@@ -1,5 +1,6 @@
 #include "serve/fields/json_fields.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 
@@ -12,16 +13,20 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::optional<int32_t> int32_of(const json& value) {
+// A whole number, or the nearest one of 32 bits: clients say "no limit" with the largest integer
+// of their own.
+std::optional<int32_t> nearest_int32(const json& value) {
   const std::optional<json> whole = lax_integer(value);
   if (!whole) return std::nullopt;
   if (whole->is_number_unsigned()) {
-    const auto number = whole->get<uint64_t>();
-    return number <= INT32_MAX ? std::optional(static_cast<int32_t>(number)) : std::nullopt;
+    return static_cast<int32_t>(std::min<uint64_t>(whole->get<uint64_t>(), INT32_MAX));
   }
-  const auto number = whole->get<int64_t>();
-  const bool fits = number >= INT32_MIN && number <= INT32_MAX;
-  return fits ? std::optional(static_cast<int32_t>(number)) : std::nullopt;
+  return static_cast<int32_t>(std::clamp<int64_t>(whole->get<int64_t>(), INT32_MIN, INT32_MAX));
+}
+
+std::optional<int32_t> exact_int32(const json& value) {
+  const std::optional<int32_t> nearest = nearest_int32(value);
+  return nearest && *lax_integer(value) == *nearest ? nearest : std::nullopt;
 }
 
 }  // namespace
@@ -70,8 +75,8 @@ void JsonFields::read(const char* name, bool* value) {
 void JsonFields::read(const char* name, int* value) {
   const json* field = take(name);
   if (field == nullptr) return;
-  const std::optional<int32_t> number = int32_of(*field);
-  if (!number) return wrong_type(name, "an integer of 32 bits", *field);
+  const std::optional<int32_t> number = nearest_int32(*field);
+  if (!number) return wrong_type(name, "an integer", *field);
   *value = *number;
 }
 
@@ -114,7 +119,7 @@ void JsonFields::read(const char* name, std::vector<int32_t>* value) {
   if (!field->is_array()) return wrong_type(name, "an array of whole numbers", *field);
   value->clear();
   for (const json& item : *field) {
-    const std::optional<int32_t> number = int32_of(item);
+    const std::optional<int32_t> number = exact_int32(item);
     if (!number) return wrong_type(name, "an array of whole numbers", item);
     value->push_back(*number);
   }

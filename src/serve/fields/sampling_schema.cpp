@@ -36,7 +36,8 @@ template <class T>
 json number_schema(const SamplingRange& range) {
   json schema = {{"type", std::is_integral_v<T> ? "integer" : "number"}};
   schema[range.above_low ? "exclusiveMinimum" : "minimum"] = number(range.low);
-  schema["maximum"] = number(range.high);
+  // Of larger integers the largest of 32 bits is taken.
+  if (!std::is_integral_v<T> || range.high != INT_MAX) schema["maximum"] = number(range.high);
   return schema;
 }
 

@@ -40,8 +40,7 @@ TEST(EngineJson, WrongTypesAreNamed) {
   JsonFields fields(object, "");
   EngineConfig config;
   read_engine_field(fields, *find_engine_field("max_num_seqs"), &config);
-  EXPECT_EQ(fields.status().message(),
-            "'max_num_seqs' must be an integer of 32 bits, not \"many\"");
+  EXPECT_EQ(fields.status().message(), "'max_num_seqs' must be an integer, not \"many\"");
 }
 
 }  // namespace

@@ -94,7 +94,27 @@ TEST(JsonFields, NumbersAndFlagsMayBeText) {
   EXPECT_EQ(ids, (std::vector<int32_t>{1, 2, 1}));
   EXPECT_EQ(rates, std::vector<double>{0.5});
   fields.read("big", &max_tokens);
-  EXPECT_EQ(fields.status().message(), "'big' must be an integer of 32 bits, not \"3000000000\"");
+  EXPECT_EQ(max_tokens, INT32_MAX);
+}
+
+// "No limit" of clients whose largest integer is another; ids of tokens stay what they are.
+TEST(JsonFields, IntegersBeyond32BitsAreTheNearest) {
+  const json object = {
+      {"js", 9007199254740991}, {"c", UINT64_MAX}, {"low", INT64_MIN}, {"ids", {1, 4294967296}}};
+  JsonFields fields(object, "");
+  int js = 0;
+  int c = 0;
+  int low = 0;
+  fields.read("js", &js);
+  fields.read("c", &c);
+  fields.read("low", &low);
+  EXPECT_TRUE(fields.status().ok()) << fields.status().message();
+  EXPECT_EQ(js, INT32_MAX);
+  EXPECT_EQ(c, INT32_MAX);
+  EXPECT_EQ(low, INT32_MIN);
+  std::vector<int32_t> ids;
+  fields.read("ids", &ids);
+  EXPECT_EQ(fields.status().message(), "'ids' must be an array of whole numbers, not 4294967296");
 }
 
 TEST(JsonFields, WhatIsAboveZeroStaysSo) {
@@ -121,7 +141,7 @@ TEST(JsonFields, WrongTypesNameTheFieldAndKeepTheValue) {
   int a = 5;
   fields.read("a", &a);
   EXPECT_EQ(a, 5);
-  EXPECT_EQ(fields.status().message(), "line 2: 'a' must be an integer of 32 bits, not \"three\"");
+  EXPECT_EQ(fields.status().message(), "line 2: 'a' must be an integer, not \"three\"");
 }
 
 TEST(JsonFields, UnknownFieldsComeWithTheNearestKnownName) {
