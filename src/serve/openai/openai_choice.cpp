@@ -187,25 +187,24 @@ ordered_json token_origins(const std::string& text, std::span<const OriginPiece>
 }
 
 ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
-                             const RequestOutput& news, const std::string* echoed,
+                             const RequestOutput& news, const std::optional<EchoedPrompt>& echoed,
                              int64_t& offset) {
   const std::string text = request.prompt_only ? "" : news.text;
-  ordered_json object = {{"text", echoed != nullptr ? *echoed + text : text},
-                         {"logprobs", nullptr}};
+  ordered_json object = {{"text", echoed ? echoed->text + text : text}, {"logprobs", nullptr}};
   if (!asked.sampling.logprobs) return object;
   std::vector<TokenLogprobs> positions;
-  if (echoed != nullptr) positions = news.prompt_logprobs;
+  if (echoed) positions.assign(echoed->tokens.begin(), echoed->tokens.end());
   if (!request.prompt_only) {
     positions.insert(positions.end(), news.logprobs.begin(), news.logprobs.end());
   }
   if (request.tokens_as_token_ids) positions = named_by_id(positions);
   std::string first;
-  if (echoed != nullptr) {
-    first = first_token(*echoed, news.prompt_logprobs);
+  if (echoed) {
+    first = first_token(echoed->text, echoed->tokens);
     const std::vector<int32_t> ids = prompt_ids_of(asked, news.stats);
     if (request.tokens_as_token_ids && !ids.empty()) first = id_name(ids.front());
   }
-  object["logprobs"] = completion_logprobs(positions, echoed != nullptr ? &first : nullptr, offset);
+  object["logprobs"] = completion_logprobs(positions, echoed ? &first : nullptr, offset);
   return object;
 }
 

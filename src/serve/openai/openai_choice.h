@@ -1,5 +1,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,12 +46,18 @@ nlohmann::ordered_json stop_reason(const RequestOutput& choice, const SamplingPa
 // [{"origin": "draft" | "target", "num_tokens", "text"}]: in order, all of `text`.
 nlohmann::ordered_json token_origins(const std::string& text, std::span<const OriginPiece> origins);
 
+// A prompt that a completion repeats. The log-probabilities of its tokens but the first come with
+// the request's choice 0 and hold for all of its choices.
+struct EchoedPrompt {
+  std::string text;
+  std::span<const TokenLogprobs> tokens;
+};
+
 // {"text", "logprobs"} of what is new about a choice of a completion, or of all of it. `echoed`:
-// the prompt's text where it comes first; `offset`: characters of tokens told already, raised by
-// these.
+// the prompt where it comes first; `offset`: characters of tokens told already, raised by these.
 nlohmann::ordered_json completion_part(const OpenAiRequest& request, const Request& asked,
-                                       const RequestOutput& news, const std::string* echoed,
-                                       int64_t& offset);
+                                       const RequestOutput& news,
+                                       const std::optional<EchoedPrompt>& echoed, int64_t& offset);
 
 // The ids of an output that are told: none where only the prompt is wanted.
 std::vector<int32_t> told_token_ids(const OpenAiRequest& request, const RequestOutput& output);

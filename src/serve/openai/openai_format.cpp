@@ -1,5 +1,8 @@
 #include "serve/openai/openai_format.h"
 
+#include <optional>
+#include <utility>
+
 #include "serve/answer/sse.h"
 #include "serve/answer/timings.h"
 #include "serve/fields/request_body.h"
@@ -29,6 +32,7 @@ OpenAiFormat::OpenAiFormat(OpenAiRequest request, PromptTexts prompts, OpenAiLab
     choices_.resize(choices_.size() + static_cast<size_t>(count));
   }
   num_open_ = choices_.size();
+  waits_.resize(prompts_.size());
   if (!request_.stream || request_.kind != OpenAiKind::kChat) return;
   for (Choice& choice : choices_) choice.parser = make_choice_parser(request_);
 }
@@ -149,10 +153,12 @@ ordered_json OpenAiFormat::completion_choice(Choice& choice, size_t request,
                                              const ChoiceOutput& news) const {
   const Request& asked = request_.requests[request];
   const bool is_first = !choice.begun;
-  const bool echoes = is_first && request < prompts_.size();
+  std::optional<EchoedPrompt> echoed;
+  if (is_first && request < prompts_.size()) {
+    echoed = {prompts_[request], waits_[request].prompt_tokens};
+  }
   ordered_json json = {{"index", first_index_[request] + news.output.index}};
-  json.update(completion_part(request_, asked, news.output, echoes ? &prompts_[request] : nullptr,
-                              choice.num_characters));
+  json.update(completion_part(request_, asked, news.output, echoed, choice.num_characters));
   json["finish_reason"] = finish_reason(request_, news.output, 0);
   json["stop_reason"] = stop_reason(news.output, asked.sampling);
   if (is_first && news.output.index == 0 && asked.sampling.prompt_logprobs) {
@@ -166,6 +172,23 @@ ordered_json OpenAiFormat::completion_choice(Choice& choice, size_t request,
 }
 
 std::string OpenAiFormat::events(size_t request, const ChoiceOutput& news) {
+  if (request >= waits_.size()) return choice_events(request, news);
+  EchoWait& wait = waits_[request];
+  if (wait.over) return choice_events(request, news);
+  if (news.output.index != 0) {
+    wait.others.push_back(news);
+    return {};
+  }
+  wait.over = true;
+  wait.prompt_tokens = news.output.prompt_logprobs;
+  std::string events = choice_events(request, news);
+  for (const ChoiceOutput& other : std::exchange(wait.others, {})) {
+    events += choice_events(request, other);
+  }
+  return events;
+}
+
+std::string OpenAiFormat::choice_events(size_t request, const ChoiceOutput& news) {
   const int index = first_index_[request] + news.output.index;
   Choice& choice = choices_.at(static_cast<size_t>(index));
   usage_.note(request, news.output.index, news.output.stats);

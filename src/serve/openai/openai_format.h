@@ -38,6 +38,15 @@ class OpenAiFormat : public AnswerFormat {
     int64_t num_characters = 0;  // of tokens so far, for "text_offset"
   };
 
+  // A prompt that is echoed: the log-probabilities of its tokens come with choice 0, for which the
+  // others wait.
+  struct EchoWait {
+    bool over = false;
+    std::vector<TokenLogprobs> prompt_tokens;
+    std::vector<ChoiceOutput> others;  // what came of them meanwhile
+  };
+
+  std::string choice_events(size_t request, const ChoiceOutput& news);
   nlohmann::ordered_json chunk() const;
   // A chunk with nothing but what is new about one choice.
   nlohmann::ordered_json bare_chunk(int index, nlohmann::ordered_json delta) const;
@@ -63,6 +72,7 @@ class OpenAiFormat : public AnswerFormat {
   const OpenAiLabel label_;
   std::vector<int> first_index_;  // of each engine request's choices
   std::vector<Choice> choices_;
+  std::vector<EchoWait> waits_;  // of each engine request whose prompt is echoed
   bool names_pieces_ = false;
   size_t num_open_ = 0;  // choices that have not finished
   UsageSum usage_;

@@ -54,14 +54,16 @@ ordered_json completion_choice(const OpenAiRequest& request, const Request& aske
                                const OutputSum& sum, const RequestOutput& choice,
                                const std::string& prompt) {
   int64_t offset = 0;
-  ordered_json object =
-      completion_part(request, asked, choice, request.echo ? &prompt : nullptr, offset);
+  const std::vector<TokenLogprobs>& prompt_tokens = sum.choices().front().prompt_logprobs;
+  std::optional<EchoedPrompt> echoed;
+  if (request.echo) echoed = {prompt, prompt_tokens};
+  ordered_json object = completion_part(request, asked, choice, echoed, offset);
   add_choice_end(object, request, asked, sum, choice, 0);
   object["prompt_token_ids"] = nullptr;
   if (request.return_token_ids) object["prompt_token_ids"] = prompt_ids_of(asked, choice.stats);
   object["prompt_logprobs"] = nullptr;
   if (asked.sampling.prompt_logprobs) {
-    object["prompt_logprobs"] = prompt_logprobs(choice.prompt_logprobs);
+    object["prompt_logprobs"] = prompt_logprobs(prompt_tokens);
   }
   return object;
 }

@@ -161,17 +161,17 @@ TEST(OpenAiChoice, PartsOfACompletion) {
   RequestOutput news;
   news.text = "cd";
   news.logprobs = {{{1, -1.0f, 1, "cd"}, {}}};
-  news.prompt_logprobs = {{{2, -1.0f, 1, "b"}, {}}};
-  const std::string prompt = "ab";
+  const std::vector<TokenLogprobs> prompt_tokens = {{{2, -1.0f, 1, "b"}, {}}};
   int64_t offset = 0;
-  const json first = completion_part(request, asked, news, &prompt, offset);
+  const json first =
+      completion_part(request, asked, news, EchoedPrompt{"ab", prompt_tokens}, offset);
   EXPECT_EQ(first["text"], "abcd");
   EXPECT_EQ(first["logprobs"]["tokens"], (json{"a", "b", "cd"}));
   news.text = "";  // held back, as it may begin a stop string
-  EXPECT_EQ(completion_part(request, asked, news, nullptr, offset)["logprobs"]["text_offset"],
+  EXPECT_EQ(completion_part(request, asked, news, std::nullopt, offset)["logprobs"]["text_offset"],
             (json{4}));
   news.text = "cdef";
-  EXPECT_EQ(completion_part(request, asked, news, nullptr, offset)["logprobs"]["text_offset"],
+  EXPECT_EQ(completion_part(request, asked, news, std::nullopt, offset)["logprobs"]["text_offset"],
             (json{6}));
 }
 

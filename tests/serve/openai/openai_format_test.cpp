@@ -132,6 +132,27 @@ TEST(OpenAiFormat, AnEchoComesBeforeTheAnswer) {
   EXPECT_TRUE(chat_with(R"({"echo": true})").echoed.empty());
 }
 
+// Choice 0 alone has the log-probabilities of the prompt, and another one may begin before it.
+TEST(OpenAiFormat, EveryChoiceEchoesTheWholePrompt) {
+  const json body =
+      json::parse(R"({"prompt": "ab", "n": 2, "echo": true, "logprobs": 0, "stream": true})");
+  OpenAiFormat format(parse_openai_request(OpenAiKind::kCompletion, body, {}).value(), {"ab"},
+                      {"id", "m", 1});
+  ChoiceOutput first = output("c", true, 0);
+  first.output.prompt_logprobs = {{{2, -1.0f, 1, "b"}, {}}};
+  first.output.logprobs = {{{3, -1.0f, 1, "c"}, {}}};
+  ChoiceOutput other = output("d", true, 1);
+  other.output.logprobs = {{{4, -1.0f, 1, "d"}, {}}};
+  EXPECT_EQ(format.events(0, other), "");
+  const std::vector<json> all = chunks(format.events(0, first));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["choices"][0]["logprobs"]["tokens"], (json{"a", "b", "c"}));
+  EXPECT_EQ(all[1]["choices"][0]["index"], 1);
+  EXPECT_EQ(all[1]["choices"][0]["text"], "abd");
+  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["tokens"], (json{"a", "b", "d"}));
+  EXPECT_EQ(all[1]["choices"][0]["logprobs"]["text_offset"], (json{0, 1, 2}));
+}
+
 TEST(OpenAiFormat, TextThatIsHeldBackMakesNoChunk) {
   OpenAiFormat format(chat_with("{}"), {}, {"id", "m", 1});
   EXPECT_EQ(chunks(format.events(0, output("a", false))).size(), 2u);

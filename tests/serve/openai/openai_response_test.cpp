@@ -48,6 +48,25 @@ TEST(OpenAiResponse, Chat) {
   EXPECT_EQ(body["usage"]["total_tokens"], 7);
 }
 
+// Choice 0 alone comes with them.
+TEST(OpenAiResponse, LogProbabilitiesOfThePromptHoldForEveryChoice) {
+  const OpenAiRequest request =
+      parsed(OpenAiKind::kCompletion,
+             R"({"prompt": "ab", "n": 2, "echo": true, "logprobs": 0, "prompt_logprobs": 0})");
+  RequestOutput first = choice(0, "c");
+  first.prompt_logprobs = {{{2, -1.0f, 1, "b"}, {}}};
+  OutputSum sum(2);
+  sum.add(choice(1, "d"));
+  sum.add(first);
+  const json body = openai_response(request, {&sum}, {"ab"}, kLabel);
+  for (const auto& [i, text] : {std::pair(0, "c"), std::pair(1, "d")}) {
+    const json& told = body["choices"][static_cast<size_t>(i)];
+    EXPECT_EQ(told["text"], std::string("ab") + text);
+    EXPECT_EQ(told["logprobs"]["tokens"], (json{"a", "b", text}));
+    EXPECT_EQ(told["prompt_logprobs"].size(), 2u);
+  }
+}
+
 TEST(OpenAiResponse, MetricsOfSpeculationWhereWanted) {
   const OpenAiRequest request = parsed(OpenAiKind::kCompletion, R"({"prompt": "p"})");
   RequestOutput drafted = choice(0, "a");
