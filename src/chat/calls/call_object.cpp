@@ -8,12 +8,13 @@ namespace {
 using nlohmann::ordered_json;
 
 // Arguments that are whole: an object, null, or a string that holds an object, since some models
-// encode twice. Empty for anything else.
+// encode twice, or nothing. Empty for anything else.
 std::string whole_arguments(const std::string& text) {
   const ordered_json value = ordered_json::parse(text, nullptr, false);
   if (value.is_null()) return "{}";
   if (!value.is_string()) return value.is_object() ? text : std::string();
   const std::string inner = value.get<std::string>();
+  if (inner.find_first_not_of(" \t\r\n") == std::string::npos) return "{}";
   return ordered_json::parse(inner, nullptr, false).is_object() ? inner : std::string();
 }
 

@@ -138,14 +138,11 @@ Status check_members(const std::string& where, json* message) {
   return check_calls(where, message);
 }
 
-// A tool's result as it gave it, {"temp": 18}, 18 or [1, 2]: neither a text nor parts of one.
-bool is_plain_result(const json& message, const json& content) {
-  if (message["role"] != "tool") return false;
-  const auto is_part = [](const json& item) {
-    return item.is_string() || item.contains("type") || item.contains("text");
-  };
-  if (content.is_array()) return !content.empty() && std::ranges::none_of(content, is_part);
-  return content.is_object() || content.is_number() || content.is_boolean();
+// What a model refused to say is what it answered, where it said nothing else.
+void read_refusal(json* message) {
+  const json refusal = message->value("refusal", json());
+  const bool has_words = (*message)["role"] == "assistant" && refusal.is_string();
+  if (has_words && message->value("content", json()).is_null()) (*message)["content"] = refusal;
 }
 
 // An answer may have no words beside its calls, reasoning or refusal, and a tool no result. Others
@@ -155,6 +152,14 @@ bool may_lack_content(const json& message) {
 }
 
 }  // namespace
+
+bool is_plain_result(const json& content) {
+  const auto is_part = [](const json& item) {
+    return item.is_string() || item.contains("type") || item.contains("text");
+  };
+  if (content.is_array()) return !content.empty() && std::ranges::none_of(content, is_part);
+  return (content.is_object() && !is_part(content)) || content.is_number() || content.is_boolean();
+}
 
 Result<json> normalise_messages(const json& messages, std::set<std::string>* unread) {
   if (!messages.is_array() || messages.empty()) {
@@ -171,7 +176,7 @@ Result<json> normalise_messages(const json& messages, std::set<std::string>* unr
     json copy = message;
     const auto content = copy.find("content");
     const bool text = content != copy.end() && content->is_string();
-    if (content != copy.end() && is_plain_result(copy, *content)) {
+    if (content != copy.end() && copy["role"] == "tool" && is_plain_result(*content)) {
       copy["content"] = json_text(*content);
     } else if (content != copy.end() && content->is_structured()) {
       // A part that is alone may stand without a list.
@@ -183,6 +188,7 @@ Result<json> normalise_messages(const json& messages, std::set<std::string>* unr
       return invalid_argument(where + ": 'content' is missing");
     }
     FT_RETURN_IF_ERROR(check_members(where, &copy));
+    read_refusal(&copy);
     normal.push_back(std::move(copy));
   }
   if (unread != nullptr) *unread = std::move(passed_over);

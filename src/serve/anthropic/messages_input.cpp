@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "serve/answer/chat_messages.h"
 #include "serve/fields/member_text.h"
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
@@ -150,6 +151,7 @@ class BlockReader {
 
   // A line for each block; a few words where one is no text.
   Result<std::string> result_text(const json& content) {
+    if (is_plain_result(content)) return json_text(content);
     if (!content.is_array()) return anthropic_text(content, where_);
     std::string all;
     for (const json& block : content) {

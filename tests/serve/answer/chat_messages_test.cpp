@@ -62,6 +62,20 @@ TEST(ChatMessages, PartsOfOtherApisAreTexts) {
   EXPECT_EQ(normal.value()[1]["reasoning_content"], "Hm.");
 }
 
+// As OpenAI's messages have it, which clients send back as they got them.
+TEST(ChatMessages, ARefusalIsTheAnswer) {
+  const json messages = json::parse(R"([
+    {"role": "assistant", "content": null, "refusal": "No."}, {"role": "assistant", "refusal": "No."},
+    {"role": "assistant", "content": "Yes.", "refusal": "No."},
+    {"role": "assistant", "content": null, "refusal": null}])");
+  const Result<json> normal = normalise_messages(messages);
+  ASSERT_TRUE(normal.ok()) << normal.status().message();
+  EXPECT_EQ(normal.value()[0]["content"], "No.");
+  EXPECT_EQ(normal.value()[1]["content"], "No.");
+  EXPECT_EQ(normal.value()[2]["content"], "Yes.");
+  EXPECT_TRUE(normal.value()[3]["content"].is_null());
+}
+
 TEST(ChatMessages, ThoughtsAsClientsKeepThem) {
   const json messages = json::parse(R"([{"role": "assistant", "content": [
     {"type": "thinking", "thinking": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},

@@ -45,6 +45,18 @@ TEST(MessagesInput, ResultsOfTools) {
   EXPECT_EQ(messages[2], json({{"role", "tool"}, {"tool_call_id", "3"}, {"content", "Error: no"}}));
 }
 
+// As chats take them: what a tool returned, not yet a text.
+TEST(MessagesInput, ResultsAsToolsGaveThem) {
+  const json messages = read(R"([{"role": "user", "content": [
+    {"type": "tool_result", "tool_use_id": "1", "content": {"temp": 18}},
+    {"type": "tool_result", "tool_use_id": "2", "content": [1, 2]},
+    {"type": "tool_result", "tool_use_id": "3", "content": false}]}])");
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[0]["content"], R"({"temp":18})");
+  EXPECT_EQ(messages[1]["content"], "[1,2]");
+  EXPECT_EQ(messages[2]["content"], "false");
+}
+
 TEST(MessagesInput, ToolsThatRanAtAServiceKeepTheirOrder) {
   const json messages = read(R"([{"role": "assistant", "content": [
     {"type": "thinking", "thinking": "Let me ", "signature": "x"},
