@@ -10,8 +10,6 @@ constexpr std::array kFloatFormats = {KvFormat::kPlain, KvFormat::kFp8};
 constexpr std::array kAllFormats = {KvFormat::kPlain, KvFormat::kInt8, KvFormat::kFp8};
 constexpr std::array kEverywhere = {AttentionPlace{DeviceType::kCpu, kAllFormats},
                                     AttentionPlace{DeviceType::kCuda, kFloatFormats}};
-constexpr std::array kFloatsEverywhere = {AttentionPlace{DeviceType::kCpu, kFloatFormats},
-                                          AttentionPlace{DeviceType::kCuda, kFloatFormats}};
 constexpr std::array kCudaFloats = {AttentionPlace{DeviceType::kCuda, kFloatFormats}};
 constexpr std::array kCudaPlain = {AttentionPlace{DeviceType::kCuda, kPlainFormat}};
 
@@ -111,7 +109,7 @@ const AttentionBackend& flex_attention() {
        .description = "a mask and a score of one's own (--flex-mask, --flex-score); without them "
                       "as portable",
        .family = AttentionFamily::kFlex,
-       .places = kFloatsEverywhere});
+       .places = kEverywhere});
   return backend;
 }
 
@@ -137,7 +135,7 @@ const AttentionBackend& portable_latent_attention() {
        .aliases = aliases,
        .description = "latents by one source for every processor and GPU, of every size",
        .family = AttentionFamily::kPortable,
-       .places = kFloatsEverywhere,
+       .places = kEverywhere,
        .is_latent = true});
   return backend;
 }

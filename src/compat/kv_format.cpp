@@ -34,7 +34,7 @@ std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype) {
   return std::nullopt;
 }
 
-KvFormat latent_format(KvFormat format) {
+KvFormat compressed_format(KvFormat format) {
   return format == KvFormat::kInt8 ? KvFormat::kPlain : format;
 }
 
@@ -45,11 +45,10 @@ const char* kv_format_name(KvFormat format) {
 }
 
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
-                                  bool latent, bool compressed) {
+                                  bool compressed) {
   FT_RETURN_IF_ERROR(compat({.device = &device_traits(device),
                              .kv_cache_dtype = name,
                              .dtype = dtype,
-                             .latent = latent,
                              .compressed = compressed}));
   return *find_kv_format(name, dtype);
 }

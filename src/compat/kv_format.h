@@ -27,13 +27,12 @@ std::optional<DType> find_dtype(std::string_view name);
 // What a name means for a model of type `dtype`: auto and the name of that type are kPlain.
 std::optional<KvFormat> find_kv_format(std::string_view name, DType dtype);
 
-// What a name means on a device, or what compat says against it. latent and compressed: as of
-// Combination.
+// What a name means on a device, or what compat says against it. compressed: as of Combination.
 Result<KvFormat> choose_kv_format(const std::string& name, DeviceType device, DType dtype,
-                                  bool latent = false, bool compressed = false);
+                                  bool compressed = false);
 
-// The format of latents where heads have `format`: they have no int8.
-KvFormat latent_format(KvFormat format);
+// The format of compressed entries where heads have `format`: they have no int8.
+KvFormat compressed_format(KvFormat format);
 
 // The name of a format, the model's own being auto.
 const char* kv_format_name(KvFormat format);

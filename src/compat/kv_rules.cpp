@@ -20,7 +20,7 @@ std::string places_of(KvFormat format) {
   return places;
 }
 
-bool has_latent_form(KvFormat format) { return latent_format(format) == format; }
+bool has_compressed_form(KvFormat format) { return compressed_format(format) == format; }
 
 bool asks_for_kv(const Combination& c) {
   return !c.kv_cache_dtype.empty() && c.device != nullptr && c.dtype.has_value();
@@ -106,24 +106,11 @@ const CompatRule kReadRules[] = {
               use_instead(c);
      },
      {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
-    {"`--kv-cache-dtype`, latent attention",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       const std::optional<KvFormat> format = asked_format(c);
-       return format && c.latent && !has_latent_form(*format);
-     },
-     [](const Combination& c) {
-       return kv_flag(c) + " is not built for latent attention" + use_instead(c);
-     },
-     {.device = example_device("cpu"),
-      .kv_cache_dtype = "int8",
-      .dtype = DType::kBF16,
-      .latent = true}},
     {"`--kv-cache-dtype`, compressed entries",
      StatusCode::kUnsupported,
      [](const Combination& c) {
        const std::optional<KvFormat> format = asked_format(c);
-       return format && c.compressed && !has_latent_form(*format);
+       return format && c.compressed && !has_compressed_form(*format);
      },
      [](const Combination& c) {
        return kv_flag(c) + " is not built for compressed entries of positions" + use_instead(c);

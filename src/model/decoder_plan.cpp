@@ -113,8 +113,8 @@ void place_beside(const KvGroupSpec& own, KvGroupSpec* full, LayerPlan* out) {
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  const bool of_latents = config.latent.exists() || config.compressed.exists();
-  const KvFormat format = of_latents ? latent_format(options.format) : options.format;
+  const bool compresses = config.compressed.exists();
+  const KvFormat format = compresses ? compressed_format(options.format) : options.format;
   KvGroupSpec full{.head_dim = config.head_dim,
                    .dtype = config.dtype,
                    .format = format,

@@ -17,8 +17,8 @@ TEST(KvFormat, NamesThatMeanSomething) {
   }
   for (const char* name : {"fp8", "fp8_e4m3"}) {
     for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
-      for (const bool latent : {false, true}) {
-        EXPECT_EQ(choose_kv_format(name, device, DType::kBF16, latent).value(), KvFormat::kFp8);
+      for (const bool compressed : {false, true}) {
+        EXPECT_EQ(choose_kv_format(name, device, DType::kBF16, compressed).value(), KvFormat::kFp8);
       }
     }
   }
@@ -46,7 +46,8 @@ TEST(KvFormat, OthersSayWhatToUse) {
             "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto, int8 or fp8, or "
             "give --dtype bfloat16");
   EXPECT_EQ(choose_kv_format("int8", DeviceType::kCpu, DType::kF32, true).status().message(),
-            "--kv-cache-dtype int8 is not built for latent attention; use auto or fp8");
+            "--kv-cache-dtype int8 is not built for compressed entries of positions; use auto or "
+            "fp8");
   EXPECT_TRUE(choose_kv_format("auto", DeviceType::kCpu, DType::kF32, true).ok());
   EXPECT_EQ(message("int9", DeviceType::kCpu),
             "--kv-cache-dtype 'int9' is unknown; use auto, int8 or fp8");

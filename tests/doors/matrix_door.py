@@ -34,9 +34,7 @@ KINDS = [r"takes (latent attention|attention without latents).*, which this mode
          r"method gemma4_assistant attends to the target's keys and values, and the target keeps "
          r"latents instead"]
 CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer|flashinfer_mla|flashmla|cutlass_mla)' does not "
-                     r"exist on cpu",
-                     r"--kv-cache-dtype int8 is not read by --attention-backend flex",
-                     r"--kv-cache-dtype int8 is not built for latent attention"]
+                     r"exist on cpu"]
 CUDA_KINDS = KINDS + [r"--kv-cache-dtype int8 is built for the CPU only",
                       r"--kv-cache-dtype fp8 is not read by --attention-backend "
                       r"(flashinfer|flashinfer_mla|flashmla|cutlass_mla)"]

@@ -27,9 +27,10 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.num_kv_heads > 0 && args.num_heads > 0);
   FT_CHECK(args.num_heads % args.kv.num_kv_heads == 0 && args.window >= 0 && args.chunk >= 0);
   FT_CHECK(args.kv.value_dim >= 0 && args.kv.value_dim <= args.kv.head_dim);
-  FT_CHECK(args.kv.value_dim == 0 || (args.kv.v == args.kv.k && args.kv.format != KvFormat::kInt8));
-  FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.head_dim <= kMaxInt8HeadDim);
-  FT_CHECK(args.flex == nullptr || (args.kv.format != KvFormat::kInt8 && args.kv.value_dim == 0));
+  FT_CHECK(args.kv.value_dim == 0 || args.kv.v == args.kv.k);
+  FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.value_dim > 0 ||
+           args.kv.head_dim <= kMaxInt8HeadDim);
+  FT_CHECK(args.flex == nullptr || args.kv.value_dim == 0);
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.last_seen == nullptr || (args.chunk == 0 && args.flex == nullptr));
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);

@@ -89,7 +89,7 @@ struct AttentionArgs {
   // Of kFlex, or null: what becomes of the scores as they are said above, and which of the
   // positions weigh nothing (kernels/flex/flex_program.h). A row that sees none becomes
   // zero. Where it sees prompts, rows of a run that begins at position 0 see that run to its end.
-  // Without KvFormat::kInt8 and latents. It outlives the op.
+  // Without latents. It outlives the op.
   const FlexProgram* flex = nullptr;
 };
 

@@ -13,14 +13,13 @@ inline constexpr int kMaxHeadDim = 576;
 enum class KvFormat : uint8_t {
   kPlain,  // head_dim elements of KvLayer::dtype
   kInt8,   // head_dim codes from -127 to 127, then a float s: element i is s * code i
-  // Codes of base/float8.h: element i is code i times the scale of the layer and head. Of latents
-  // (value_dim > 0) the codes of the value_dim first elements, then a float scale for each
-  // kFp8LatentGroup of them, then the other elements as of kPlain; an element of a group is its
-  // code times the scale, rounded to `dtype`.
-  kFp8,
+  kFp8,    // codes of base/float8.h: element i is code i times the scale of the layer and head
 };
 
-inline constexpr int kFp8LatentGroup = 128;
+// Latents (value_dim > 0) have in kInt8 and kFp8 the codes of the value_dim first elements, then a
+// float scale for each kLatentGroup of them, then the other elements as of kPlain; an element of a
+// group is its code times the scale, rounded to `dtype`.
+inline constexpr int kLatentGroup = 128;
 
 // One layer's keys and values. Each cache is [num_blocks, num_kv_heads, block_size] entries. Where
 // ranks share the positions of a sequence (context_size > 1) these are the entries of one rank: of
@@ -65,11 +64,11 @@ FT_HD inline int32_t entries_before(const KvLayer& kv, int32_t position) {
   return (position - kv.context_rank + kv.context_size - 1) / kv.context_size;
 }
 
-// Of an entry of latents in kFp8, bytes from its beginning: to the scales,
-constexpr int32_t fp8_scales_at(int32_t value_dim) { return value_dim; }
+// Of an entry of latents as codes, bytes from its beginning: to the scales,
+constexpr int32_t latent_scales_at(int32_t value_dim) { return value_dim; }
 // and to the elements that are as of kPlain.
-constexpr int32_t fp8_plain_at(int32_t value_dim) {
-  const int32_t groups = (value_dim + kFp8LatentGroup - 1) / kFp8LatentGroup;
+constexpr int32_t latent_plain_at(int32_t value_dim) {
+  const int32_t groups = (value_dim + kLatentGroup - 1) / kLatentGroup;
   return value_dim + groups * static_cast<int32_t>(sizeof(float));
 }
 
@@ -77,15 +76,9 @@ constexpr int32_t fp8_plain_at(int32_t value_dim) {
 constexpr int64_t kv_entry_bytes(KvFormat format, DType dtype, int32_t head_dim,
                                  int32_t value_dim) {
   const auto element = static_cast<int64_t>(dtype_size(dtype));
-  switch (format) {
-    case KvFormat::kInt8:
-      return head_dim + static_cast<int64_t>(sizeof(float));
-    case KvFormat::kFp8:
-      return value_dim == 0 ? head_dim : fp8_plain_at(value_dim) + (head_dim - value_dim) * element;
-    case KvFormat::kPlain:
-      break;
-  }
-  return head_dim * element;
+  if (format == KvFormat::kPlain) return head_dim * element;
+  if (value_dim > 0) return latent_plain_at(value_dim) + (head_dim - value_dim) * element;
+  return head_dim + (format == KvFormat::kInt8 ? static_cast<int64_t>(sizeof(float)) : 0);
 }
 constexpr int64_t kv_entry_bytes(const KvLayer& kv) {
   return kv_entry_bytes(kv.format, kv.dtype, kv.head_dim, kv.value_dim);

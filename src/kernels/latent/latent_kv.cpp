@@ -13,7 +13,7 @@ void latent_kv(Queue& queue, const LatentKvArgs& args) {
   FT_CHECK(args.q_size > 0 && (args.q_norm == nullptr) == (args.q_out == nullptr));
   FT_CHECK(args.kv_rank > 0 && args.rope_dim > 0 && args.rope_dim % 2 == 0 && args.norm_eps >= 0);
   FT_CHECK(args.kv.k != nullptr && args.kv.v == args.kv.k && args.kv.block_size > 0);
-  FT_CHECK(args.kv.num_kv_heads == 1 && args.kv.format != KvFormat::kInt8);
+  FT_CHECK(args.kv.num_kv_heads == 1);
   FT_CHECK(args.kv.head_dim == args.kv_rank + args.rope_dim && args.kv.head_dim <= kMaxHeadDim);
   FT_CHECK(args.kv.value_dim == args.kv_rank);
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);

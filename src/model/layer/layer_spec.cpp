@@ -24,7 +24,7 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
           .head_dim = mixer.entry_dim(),
           .dtype = dtype,
           .window = 0,
-          .format = latent_format(format),
+          .format = format,
           .value_dim = mixer.kv_rank,
           .index = {.dim = mixer.index.head_dim,
                     .num_layers = mixer.index.exists() && mixer.index.own ? 1 : 0}};
@@ -35,7 +35,7 @@ KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat format)
                      .num_kv_heads = 1,
                      .head_dim = mixer.head_dim,
                      .dtype = dtype,
-                     .format = latent_format(format),
+                     .format = compressed_format(format),
                      .value_dim = mixer.head_dim,
                      .rope_dim = mixer.rope_dim};
   if (mixer.ratio == 0) return layout;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "conformance/drafter_cases.h"
+#include "conformance/layouts.h"
 
 // With --kv-cache-dtype int8 ids depend on nothing that runs beside a request either: every
 // drafter, batches, chunks, preemption, prefix hits, steps in flight.
@@ -115,6 +116,48 @@ TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) {
 TEST(Int8KvWithoutDrafts, TheSameSampled) {
   if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
   expect_same_without_drafts(true);
+}
+
+// A mask and a score of one's own change scores of codes.
+TEST(Int8KvWithMasks, DraftsBatchesAndChunksChangeNothing) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  const std::vector<std::string> prompts = bench_prompts(num_test_prompts(8));
+  const auto run = [&](const Variant& variant, const char* backend, const char* drafter) {
+    EngineConfig config = config_of(int8(variant), bundled_model());
+    config.attention_backend = backend;
+    if (*drafter != '\0') config.speculative = {bundled_drafter(drafter, 3).config};
+    return run_config(config, variant, prompts, false, kInt8Tokens);
+  };
+  constexpr const char* kMasked = "flex(kv <= q and q - kv < 40; score - 0.02 * (q - kv))";
+  const Variant batch{.name = "batch", .steps_in_flight = 2, .batch = 32, .max_batched_tokens = 37};
+  const RunResult plain = run({.name = "alone"}, kMasked, "");
+  const RunResult drafted = run(batch, kMasked, "eagle3");
+  EXPECT_EQ(count_differences(plain, run(batch, kMasked, ""), "batch"), 0);
+  EXPECT_EQ(count_differences(plain, drafted, "drafted"), 0);
+  EXPECT_GT(drafted.stats.num_accepted_tokens, 0);
+  EXPECT_NE(run({.name = "alone"}, "portable", "").ids, plain.ids) << "the mask hides nothing";
+}
+
+// Latents have a scale for each 128 of their codes.
+TEST(Int8KvLatents, DraftsBatchesAndHitsChangeNothing) {
+  if (test_device_name() != "cpu") GTEST_SKIP() << "int8 is the CPU's";
+  constexpr const char* kKind = "mtp_chained";
+  const test::DialledSet& set = test::DialledSet::of("DeepseekV3ForCausalLM");
+  const std::vector<Request> requests = dialled_requests(set, kKind, num_test_prompts(5), 24);
+  const RunResult plain = run_dialled(int8({.drafter = kKind}), set, requests);
+  for (Variant variant :
+       {Variant{.name = "alone"}, Variant{.name = "chunked", .batch = 32, .max_batched_tokens = 23},
+        Variant{.name = "hits",
+                .steps_in_flight = 2,
+                .batch = 32,
+                .prefix_caching = true,
+                .warm = true}}) {
+    variant.num_draft_tokens = 4;
+    variant.drafter = kKind;
+    const RunResult other = run_dialled(int8(variant), set, requests);
+    EXPECT_EQ(count_differences(plain, other, variant.name), 0);
+    EXPECT_GT(other.stats.num_accepted_tokens, 0) << variant.name;
+  }
 }
 
 // Other kernels than those of the model's own type would hide a flag that does nothing.

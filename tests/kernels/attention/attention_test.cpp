@@ -7,6 +7,7 @@
 
 #include "support/fp8_data.h"
 #include "support/int8_data.h"
+#include "support/latent_data.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -72,7 +73,7 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     const std::vector<float> values = random_floats(count, seed);
     switch (c.format) {
       case KvFormat::kInt8:
-        return int8_data(values, size_t(c.head_dim));
+        return c.value_dim > 0 ? latent_data(values, kv_) : int8_data(values, size_t(c.head_dim));
       case KvFormat::kFp8:
         return fp8_data(values, kv_, scales.data());
       case KvFormat::kPlain:
@@ -366,6 +367,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{5, 1, 576, 300, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 512, true},
         Case{72, 1, 576, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 270, 512},
         Case{130, 1, 64, 0, DType::kBF16, 0, 2, KvFormat::kPlain, 0, 32},
+        Case{3, 1, 576, 0, DType::kF32, 0, 1, KvFormat::kInt8, 0, 512},
+        Case{6, 1, 576, 300, DType::kBF16, 0, 0, KvFormat::kInt8, 0, 512},
+        Case{4, 1, 56, 40, DType::kBF16, 0, 0, KvFormat::kInt8, 0, 38},
         Case{4, 1, 128, 40, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 64},
         Case{4, 1, 48, 0, DType::kBF16, 0, 0, KvFormat::kPlain, 0, 32},
         Case{8, 2, 64, 0, DType::kF32, 0, 0, KvFormat::kPlain, 0, 0, true},

@@ -9,6 +9,7 @@
 #include "device/attention_families.h"
 #include "kernels/attention/attention.h"
 #include "kernels/flex/flex_program.h"
+#include "support/int8_data.h"
 #include "support/row_ops.h"
 
 // Attention with masks and scores of a user's own, against double precision that was written by
@@ -88,11 +89,12 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
  protected:
   static DType dtype() { return GetParam().dtype; }
   static int dim() { return GetParam().dim; }
-  static bool codes() { return GetParam().format == KvFormat::kFp8; }
+  static KvFormat format() { return GetParam().format; }
   // Keys or values of the cache.
   static TypedData cache_data(size_t count, int seed) {
+    if (format() == KvFormat::kInt8) return int8_data(random_floats(count, seed), size_t(dim()));
     TypedData data = typed_data(random_floats(count, seed), dtype());
-    if (!codes()) return data;
+    if (format() == KvFormat::kPlain) return data;
     data.bytes.resize(count);
     for (size_t i = 0; i < count; ++i) {
       data.bytes[i] = e4m3_code(data.values[i]);
@@ -113,6 +115,9 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
+    if (format() == KvFormat::kInt8 && device().type() != DeviceType::kCpu) {
+      GTEST_SKIP() << "int8 is the CPU's";
+    }
     const size_t count = size_t{1 + kFlexBlocks} * kFlexKvHeads * kFlexBlock * dim();
     k_ = cache_data(count, 1);
     v_ = cache_data(count, 2);
@@ -135,7 +140,7 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
              .window = 0,
              .scale = kScale,
              .family = AttentionFamily::kFlex};
-    args_.kv.format = GetParam().format;
+    args_.kv.format = format();
   }
   int num_rows() const { return static_cast<int>(positions_.size()); }
 
@@ -173,15 +178,19 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
     for (int h = 0; h < kFlexHeads; ++h) {
       const std::vector<double> want = reference(c, row, h, seen);
       for (int d = 0; d < dim(); ++d) {
-        const double bound = std::abs(want[d]) * storage_error(dtype()) + rounded_weights() + 4e-5;
+        const double bound = std::abs(want[d]) * storage_error(dtype()) + rounded() + 4e-5;
         ASSERT_NEAR(y[(size_t(row) * kFlexHeads + h) * dim() + d], want[d], bound)
             << "row " << row << " head " << h;
       }
     }
   }
 
-  // Weights enter the tensor cores as bfloat16, and values are of about 1.
-  static double rounded_weights() { return dtype() == DType::kBF16 && dim() >= 64 ? 8e-3 : 0; }
+  // Weights enter the tensor cores as bfloat16, and values are of about 1. Queries of 16 bits move
+  // scores by about 1e-4.
+  static double rounded() {
+    if (format() == KvFormat::kInt8) return 2e-3;
+    return dtype() == DType::kBF16 && dim() >= 64 ? 8e-3 : 0;
+  }
 
   static constexpr float kScale = 0.4f;
   std::vector<int32_t> positions_ = {0, 1, 31, 32, 33, 127, 200, 255, 256, 257, 383};
@@ -291,9 +300,9 @@ TEST_P(FlexAttentionTest, SharedSplitsGiveTheSameBits) {
 // What a device compiles is held, and found again by others.
 TEST_P(FlexAttentionTest, ADeviceHoldsWhatItCompiles) {
   const FlexProgram program = program_of("kv <= q and q - kv < 9", "");
-  const auto held = hold_flex(device(), program, dtype(), GetParam().format);
+  const auto held = hold_flex(device(), program, dtype(), format());
   ASSERT_TRUE(held.ok()) << held.status().message();
-  const auto again = hold_flex(device(), program, dtype(), GetParam().format);
+  const auto again = hold_flex(device(), program, dtype(), format());
   EXPECT_EQ(held.value(), again.value());
 }
 
@@ -322,7 +331,9 @@ INSTANTIATE_TEST_SUITE_P(Types, FlexAttentionTest,
                          testing::Values(FlexTypes{DType::kF32, 32}, FlexTypes{DType::kBF16, 32},
                                          FlexTypes{DType::kBF16, 64}, FlexTypes{DType::kBF16, 128},
                                          FlexTypes{DType::kBF16, 256},
-                                         FlexTypes{DType::kBF16, 128, KvFormat::kFp8}));
+                                         FlexTypes{DType::kBF16, 128, KvFormat::kFp8},
+                                         FlexTypes{DType::kF32, 32, KvFormat::kInt8},
+                                         FlexTypes{DType::kBF16, 64, KvFormat::kInt8}));
 
 }  // namespace
 }  // namespace foretoken

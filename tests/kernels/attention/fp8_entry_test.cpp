@@ -4,11 +4,10 @@
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/attention/cpu/attention_lanes.h"
-#include "support/fp8_data.h"
+#include "support/random_data.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -61,52 +60,6 @@ TEST(Fp8Entry, CodesAreOfTheQuotientAndSaturate) {
   EXPECT_EQ(e4m3_value(codes[2]), kMaxE4m3);
   EXPECT_EQ(e4m3_value(codes[3]), -kMaxE4m3);
   EXPECT_TRUE(std::isnan(e4m3_value(codes[5])));
-}
-
-KvLayer latents_of(DType dtype, int32_t head_dim, int32_t value_dim) {
-  return {nullptr, nullptr, 1, 16, head_dim, dtype, KvFormat::kFp8, value_dim};
-}
-
-TEST(Fp8Entry, LatentsComeBackAsTheyWereRounded) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const KvLayer kv = latents_of(dtype, 364, 300);
-    const std::vector<float> x = random_floats(364, 5, 3.0f);
-    const TypedData want = fp8_data(x, kv, nullptr);
-    std::vector<uint8_t> entry = want.bytes;
-    std::fill_n(entry.begin(), fp8_plain_at(300), uint8_t{0x5a});
-    store_fp8_latents(x.data(), 300, entry.data());
-    EXPECT_EQ(entry, want.bytes);
-    const auto* bytes = reinterpret_cast<const std::byte*>(entry.data());
-    if (dtype == DType::kF32) {
-      std::vector<float> out(364);
-      widen_fp8_entry(kv, bytes, 364, out.data());
-      EXPECT_EQ(out, want.values);
-    } else {
-      std::vector<uint16_t> out(364);
-      widen_fp8_entry(kv, bytes, 364, out.data());
-      for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(bf16_to_float(out[i]), want.values[i]);
-    }
-  }
-}
-
-// The largest of a group has the largest code; other groups do not matter.
-TEST(Fp8Entry, AGroupHasItsOwnScale) {
-  std::vector<float> x(256, 1.0f);
-  x[5] = -7.0f;
-  x[200] = 1e-35f;
-  std::fill(x.begin() + 128, x.end(), 1e-35f);
-  std::vector<uint8_t> entry(static_cast<size_t>(fp8_plain_at(256)));
-  store_fp8_latents(x.data(), 256, entry.data());
-  EXPECT_EQ(entry[5], 0xfe);
-  EXPECT_EQ(entry[200], 0) << "what no scale can be found for";
-  x[130] = std::numeric_limits<float>::infinity();
-  store_fp8_latents(x.data(), 256, entry.data());
-  EXPECT_EQ(entry[5], 0xfe);
-  const KvLayer kv = latents_of(DType::kF32, 256, 256);
-  std::vector<float> out(256);
-  widen_fp8_entry(kv, reinterpret_cast<const std::byte*>(entry.data()), 256, out.data());
-  EXPECT_EQ(out[5], -7.0f);
-  for (size_t i = 128; i < 256; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
 }
 
 }  // namespace

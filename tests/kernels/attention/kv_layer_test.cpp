@@ -23,8 +23,10 @@ TEST(KvLayer, BytesOfAnEntry) {
 TEST(KvLayer, BytesOfLatents) {
   KvLayer kv{nullptr, nullptr, 1, 16, 576, DType::kBF16, KvFormat::kPlain, 512};
   EXPECT_EQ(kv_entry_bytes(kv), 1152);
-  kv.format = KvFormat::kFp8;
-  EXPECT_EQ(kv_entry_bytes(kv), 656) << "512 codes, four scales, 64 elements of bfloat16";
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kFp8}) {
+    kv.format = format;
+    EXPECT_EQ(kv_entry_bytes(kv), 656) << "512 codes, four scales, 64 elements of bfloat16";
+  }
   kv.dtype = DType::kF32;
   EXPECT_EQ(kv_entry_bytes(kv), 512 + 16 + 256);
   kv.value_dim = 300;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/fp8_data.h"
+#include "kernels/attention/cpu/latent_codes.h"
+#include "support/latent_data.h"
 #include "support/row_ops.h"
 
 namespace foretoken {
@@ -45,6 +46,56 @@ class LatentKvTest : public RowOpTest, public testing::WithParamInterface<Latent
       out[i + half] = x[i + half] * c + x[i] * s;
     }
     return out;
+  }
+
+  static const std::vector<int32_t>& code_slots() {
+    static const std::vector<int32_t> slots = {5, 0, 15, 8, 9};
+    return slots;
+  }
+
+  // The bytes of a cache with kRows rows at code_slots().
+  std::vector<uint8_t> written(DType dtype, KvFormat format) {
+    const LatentKvCase c = GetParam();
+    const int dim = c.kv_rank + c.rope_dim, width = c.q_size + dim;
+    KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, dtype, format, c.kv_rank};
+    const size_t bytes = size_t(kBlocks) * kBlockSize * size_t(kv_entry_bytes(kv));
+    kv.k = kv.v = marked(bytes);
+    latent_kv(queue(), {.counts = counts(kRows),
+                        .x = to_device(random_floats(size_t(kMaxRows) * width, 1)),
+                        .q_out = nullptr,
+                        .positions = to_device(std::vector<int32_t>{0, 7, 1000, 40000, 3}),
+                        .kv_slot = to_device(code_slots()),
+                        .inv_freq = to_device(random_floats(size_t(c.rope_dim / 2), 4)),
+                        .kv_norm = to_device(random_floats(size_t(c.kv_rank), 3)),
+                        .q_norm = nullptr,
+                        .kv = kv,
+                        .max_rows = kMaxRows,
+                        .q_size = c.q_size,
+                        .kv_rank = c.kv_rank,
+                        .rope_dim = c.rope_dim,
+                        .scaling = kScaling,
+                        .norm_eps = kEps,
+                        .position_shift = c.shift});
+    return read(static_cast<uint8_t*>(kv.k), bytes);
+  }
+
+  // entry_of(elements, layer): the bytes of an entry of codes.
+  template <class EntryOf>
+  void expect_codes(KvFormat format, const EntryOf& entry_of) {
+    const LatentKvCase c = GetParam();
+    const int dim = c.kv_rank + c.rope_dim;
+    const auto floats = to_floats(written(DType::kF32, KvFormat::kPlain), DType::kF32);
+    const auto got = written(c.dtype, format);
+    const KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, c.dtype, format, c.kv_rank};
+    const auto size = static_cast<size_t>(kv_entry_bytes(kv));
+    std::vector<uint8_t> want(got.size(), 0x5a);
+    for (int r = 0; r < kRows; ++r) {
+      const auto slot = static_cast<size_t>(code_slots()[static_cast<size_t>(r)]);
+      const float* x = &floats[slot * size_t(dim)];
+      const std::vector<uint8_t> entry = entry_of(std::vector<float>(x, x + dim), kv);
+      std::copy(entry.begin(), entry.end(), want.begin() + std::ptrdiff_t(slot * size));
+    }
+    EXPECT_EQ(got, want);
   }
 
   void expect_near(const std::vector<double>& want, const float* got) const {
@@ -110,42 +161,18 @@ TEST_P(LatentKvTest, NormsTurnsAndStores) {
 
 // The codes of what a cache of floats holds, and the rope key as it is.
 TEST_P(LatentKvTest, Fp8EntriesAreThoseOfTheFloats) {
-  const LatentKvCase c = GetParam();
-  const int dim = c.kv_rank + c.rope_dim, width = c.q_size + dim;
-  const std::vector<int32_t> positions = {0, 7, 1000, 40000, 3}, slots = {5, 0, 15, 8, 9};
-  const auto write = [&](DType dtype, KvFormat format) {
-    KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, dtype, format, c.kv_rank};
-    const size_t bytes = size_t(kBlocks) * kBlockSize * size_t(kv_entry_bytes(kv));
-    kv.k = kv.v = marked(bytes);
-    latent_kv(queue(), {.counts = counts(kRows),
-                        .x = to_device(random_floats(size_t(kMaxRows) * width, 1)),
-                        .q_out = nullptr,
-                        .positions = to_device(positions),
-                        .kv_slot = to_device(slots),
-                        .inv_freq = to_device(random_floats(size_t(c.rope_dim / 2), 4)),
-                        .kv_norm = to_device(random_floats(size_t(c.kv_rank), 3)),
-                        .q_norm = nullptr,
-                        .kv = kv,
-                        .max_rows = kMaxRows,
-                        .q_size = c.q_size,
-                        .kv_rank = c.kv_rank,
-                        .rope_dim = c.rope_dim,
-                        .scaling = kScaling,
-                        .norm_eps = kEps,
-                        .position_shift = c.shift});
-    return read(static_cast<uint8_t*>(kv.k), bytes);
-  };
-  const auto floats = to_floats(write(DType::kF32, KvFormat::kPlain), DType::kF32);
-  const auto got = write(c.dtype, KvFormat::kFp8);
-  const KvLayer kv{nullptr, nullptr, 1, kBlockSize, dim, c.dtype, KvFormat::kFp8, c.kv_rank};
-  const auto size = static_cast<size_t>(kv_entry_bytes(kv));
-  std::vector<uint8_t> want(got.size(), 0x5a);
-  for (int r = 0; r < kRows; ++r) {
-    const float* x = &floats[size_t(slots[r]) * dim];
-    const TypedData entry = fp8_data(std::vector<float>(x, x + dim), kv, nullptr);
-    std::copy(entry.bytes.begin(), entry.bytes.end(), want.begin() + slots[r] * size);
-  }
-  EXPECT_EQ(got, want);
+  expect_codes(KvFormat::kFp8, [](const std::vector<float>& x, const KvLayer& kv) {
+    return latent_data(x, kv).bytes;
+  });
+}
+
+TEST_P(LatentKvTest, Int8EntriesAreThoseOfTheFloats) {
+  if (device().type() != DeviceType::kCpu) GTEST_SKIP() << "int8 is the CPU's";
+  expect_codes(KvFormat::kInt8, [](const std::vector<float>& x, const KvLayer& kv) {
+    std::vector<uint8_t> entry = latent_data(x, kv).bytes;
+    cpu::store_latents(kv.format, x.data(), kv.value_dim, entry.data());
+    return entry;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LatentKvTest,

@@ -91,9 +91,10 @@ TEST(LayerSpec, LatentsAreWholeOnEveryRank) {
   KvGroupSpec kv{1, 1, 40, DType::kBF16};
   kv.value_dim = 32;
   EXPECT_EQ(kv_layout(part, DType::kBF16, KvFormat::kPlain), kv);
-  EXPECT_EQ(kv_layout(part, DType::kBF16, KvFormat::kInt8), kv) << "latents have no int8";
-  kv.format = KvFormat::kFp8;
-  EXPECT_EQ(kv_layout(part, DType::kBF16, KvFormat::kFp8), kv);
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kFp8}) {
+    kv.format = format;
+    EXPECT_EQ(kv_layout(part, DType::kBF16, format), kv);
+  }
 }
 
 }  // namespace

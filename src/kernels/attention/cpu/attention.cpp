@@ -7,8 +7,8 @@
 #include "kernels/attention/cpu/attention_int8.h"
 #include "kernels/attention/cpu/attention_tile.h"
 #include "kernels/attention/cpu/flex_scores.h"
-#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/kv_entry.h"
+#include "kernels/attention/cpu/latent_codes.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/lane_pair.h"
 #include "kernels/cpu/op_table.h"
@@ -98,7 +98,7 @@ FT_INLINE void widen_part(const KvLayer& kv, const void* cache, const Split& spl
   const int64_t bytes = kv_entry_bytes(kv);
   for (int pos = split.begin; pos < split.end; ++pos, out += kv.head_dim) {
     const int64_t entry = kv_entry_at(kv, split.table, split.kv_head, pos);
-    widen_fp8_entry(kv, static_cast<const std::byte*>(cache) + entry * bytes, kv.head_dim, out);
+    widen_entry(kv, static_cast<const std::byte*>(cache) + entry * bytes, kv.head_dim, out);
   }
 }
 
@@ -264,12 +264,12 @@ FT_HOT void attend_bf16(const AttentionArgs& a, int64_t row, int32_t kv_head, in
                         int heads) {
   attend<Lanes, uint16_t>(a, row, kv_head, first, heads, nullptr);
 }
-FT_HOT void attend_f32_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
-                           int heads) {
+FT_HOT void attend_f32_codes(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                             int heads) {
   attend<Lanes, float>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<float>>());
 }
-FT_HOT void attend_bf16_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
-                            int heads) {
+FT_HOT void attend_bf16_codes(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                              int heads) {
   attend<Lanes, uint16_t>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<uint16_t>>());
 }
 // As the four above.
@@ -279,17 +279,17 @@ FT_AVX2 void attend_pairs(const AttentionArgs& a, int64_t row, int32_t kv_head, 
   attend<LanePair, T>(a, row, kv_head, first, heads, nullptr);
 }
 template <class T>
-FT_AVX2 void attend_pairs_fp8(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
-                              int heads) {
+FT_AVX2 void attend_pairs_codes(const AttentionArgs& a, int64_t row, int32_t kv_head, int first,
+                                int heads) {
   attend<LanePair, T>(a, row, kv_head, first, heads, &thread_scratch<WidenedSplit<T>>());
 }
 
 auto attend_function(const KvLayer& kv) {
   static const bool pairs = has_lane_pairs();
   const bool is_f32 = kv.dtype == DType::kF32;
-  if (kv.format == KvFormat::kFp8) {
-    if (pairs) return is_f32 ? attend_pairs_fp8<float> : attend_pairs_fp8<uint16_t>;
-    return is_f32 ? attend_f32_fp8 : attend_bf16_fp8;
+  if (kv.format != KvFormat::kPlain) {
+    if (pairs) return is_f32 ? attend_pairs_codes<float> : attend_pairs_codes<uint16_t>;
+    return is_f32 ? attend_f32_codes : attend_bf16_codes;
   }
   if (pairs) return is_f32 ? attend_pairs<float> : attend_pairs<uint16_t>;
   return is_f32 ? attend_f32 : attend_bf16;
@@ -339,7 +339,7 @@ void attend_rows(const AttentionArgs& a, int rows, CpuPool& pool) {
 void attention(const void* args, CpuPool& pool) {
   const auto& a = *static_cast<const AttentionArgs*>(args);
   const int rows = live_rows(*a.counts, RowKind::kToken, 0, a.max_rows);
-  if (a.kv.format == KvFormat::kInt8) {
+  if (a.kv.format == KvFormat::kInt8 && a.kv.value_dim == 0) {
     const Int8Kernels& kernels = int8_kernels().front();
     return attend_tiles(a, rows, pool,
                         [&](const AttentionTile& tile) { attend_int8_tile(kernels, a, tile); });

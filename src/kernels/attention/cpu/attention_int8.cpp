@@ -4,12 +4,14 @@
 #include <limits>
 
 #include "kernels/attention/cpu/attention_divisor.h"
+#include "kernels/attention/cpu/flex_scores.h"
 #include "kernels/attention/cpu/int8_entry.h"
 #include "kernels/attention/cpu/kv_entry.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
 #include "kernels/cpu/thread_scratch.h"
+#include "kernels/flex/flex_program.h"
 #include "kernels/sample_math.h"
 
 namespace foretoken::cpu {
@@ -17,14 +19,16 @@ namespace {
 
 constexpr float kMaxQueryCode = 32767.0f;
 
-// Of the tile: its queries and what was summed so far. Of the split at work: its entries, their
-// scales, and of each query dots, then softmax weights, then the sums.
+// Of the tile: its queries, what its rows see and what was summed so far. Of the split at work: its
+// entries, their scales, and of each query dots, then softmax weights, then the sums.
 struct Int8Scratch {
   alignas(64) int16_t queries[kMaxTileQueries * kMaxHeadDim];
   alignas(64) float acc[kMaxTileQueries * kMaxHeadDim];
   float query_scale[kMaxTileQueries];
   float max[kMaxTileQueries];
   float sum[kMaxTileQueries];
+  SeenPositions seen[kMaxTileQueries];
+  int prompt_end[kMaxTileQueries];  // as of FlexPlace
   const int8_t* keys[kAttentionSplit];
   const int8_t* values[kAttentionSplit];
   alignas(64) float key_scale[kAttentionSplit];
@@ -67,6 +71,20 @@ FT_HOT void begin_tile_f32(const AttentionArgs& a, const AttentionTile& tile, In
 }
 FT_HOT void begin_tile_bf16(const AttentionArgs& a, const AttentionTile& tile, Int8Scratch& s) {
   begin_int8_tile<uint16_t>(a, tile, s);
+}
+
+// What each row sees, that of its prompt behind it, too, where the op's program knows prompts;
+// returns what any of them does.
+SeenPositions find_seen(const AttentionArgs& a, const AttentionTile& tile, Int8Scratch& s) {
+  const bool sees_prompts = a.flex != nullptr && a.flex->sees_prompts;
+  SeenPositions all = seen_by(a, tile);
+  for (int r = 0; r < tile.rows; ++r) {
+    s.seen[r] = seen_by(a, tile.first_row + r);
+    s.prompt_end[r] = sees_prompts ? prompt_end(a, tile.first_row + r) : 0;
+    s.seen[r].end = std::max(s.seen[r].end, entries_before(a.kv, s.prompt_end[r]));
+    all.end = std::max(all.end, s.seen[r].end);
+  }
+  return all;
 }
 
 void find_entries(const KvLayer& kv, const Int8Split& split, int32_t kv_head, Int8Scratch& s) {
@@ -124,20 +142,43 @@ struct SoftSums {
   float sum;
 };
 
-// From dots to weights of the codes of the `count` values that a query sees, from `begin` on.
-FT_HOT SoftSums soften(Int8Scratch& s, int query, int begin, int count, float scale,
-                       const ScoreEnd& end) {
-  const int32_t* dots = s.dots + query * kAttentionSplit + begin;
-  const float* key_scale = s.key_scale + begin;
-  const float* value_scale = s.value_scale + begin;
-  float* weights = s.weights + query * kAttentionSplit + begin;
-  for (int i = 0; i < count; ++i) {
-    weights[i] = static_cast<float>(dots[i]) * key_scale[i] * scale;
+// What a query of the tile sees of the split at work: `count` positions from its `begin` on.
+struct QueryPart {
+  int query;
+  int begin;
+  int count;
+};
+
+// From dots to scores, which stand where weights will.
+FT_HOT void score_part(Int8Scratch& s, const QueryPart& part, float scale, const ScoreEnd& end) {
+  const int at = part.query * kAttentionSplit + part.begin;
+  for (int i = 0; i < part.count; ++i) {
+    s.weights[at + i] = static_cast<float>(s.dots[at + i]) * s.key_scale[part.begin + i] * scale;
   }
-  end_scores(end, weights, count);
-  const float max = highest_of(weights, count);
-  const SoftSums soft{max, exponentiate_int8(weights, count, max)};
-  for (int i = 0; i < count; ++i) weights[i] *= value_scale[i];
+  end_scores(end, s.weights + at, part.count);
+}
+
+// From scores to weights of the codes of values.
+FT_HOT SoftSums soften(Int8Scratch& s, const QueryPart& part) {
+  float* weights = s.weights + part.query * kAttentionSplit + part.begin;
+  const float max = highest_of(weights, part.count);
+  const SoftSums soft{max, exponentiate_int8(weights, part.count, max)};
+  for (int i = 0; i < part.count; ++i) weights[i] *= s.value_scale[part.begin + i];
+  return soft;
+}
+
+// The same where the op's program changes scores and hides positions, which weigh nothing whatever
+// their values are.
+SoftSums soften_flex(const FlexProgram& program, const FlexScores& x, const float* value_scale) {
+  SoftSums soft{0, 0};
+  if (!apply_flex(program, x)) {
+    std::fill_n(x.scores, x.count, 0.0f);
+    return soft;
+  }
+  weigh_flex(x.scores, x.count, soft.max, soft.sum);
+  for (int i = 0; i < x.count; ++i) {
+    x.scores[i] = x.scores[i] == 0 ? 0.0f : x.scores[i] * value_scale[i];
+  }
   return soft;
 }
 
@@ -151,18 +192,25 @@ void soften_int8_split(const AttentionArgs& a, const AttentionTile& tile, const 
                        SoftSums* soft, Int8Scratch& s) {
   const int count = split.end - split.begin;
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
-    const SeenPositions seen = seen_by(a, tile.first_row + q / tile.heads);
-    const int begin = std::clamp(seen.begin - split.begin, 0, count);
-    const int end = std::clamp(seen.end - split.begin, begin, count);
+    const int row = q / tile.heads, head = tile.first_head + q % tile.heads;
+    const int begin = std::clamp(s.seen[row].begin - split.begin, 0, count);
+    const int end = std::clamp(s.seen[row].end - split.begin, begin, count);
     float* weights = s.weights + q * kAttentionSplit;
     std::fill(weights, weights + begin, 0.0f);
     std::fill(weights + end, weights + count, 0.0f);
     soft[q] = {0, 0};
     if (begin == end) continue;
-    const int position = a.positions[tile.first_row + q / tile.heads];
-    const ScoreEnd score =
-        score_end(a, tile.first_head + q % tile.heads, position, split.begin + begin);
-    soft[q] = soften(s, q, begin, end - begin, s.query_scale[q] * a.scale, score);
+    const QueryPart part{q, begin, end - begin};
+    const int position = a.positions[tile.first_row + row], first = split.begin + begin;
+    score_part(s, part, s.query_scale[q] * a.scale, score_end(a, head, position, first));
+    if (a.flex == nullptr) {
+      soft[q] = soften(s, part);
+    } else {
+      soft[q] = soften_flex(*a.flex,
+                            {weights + begin, part.count, position, position_of_entry(a.kv, first),
+                             a.first_head + head, s.prompt_end[row], a.kv.context_size},
+                            s.value_scale + begin);
+    }
   }
 }
 
@@ -209,7 +257,7 @@ void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
   Int8Scratch& s = thread_scratch<Int8Scratch>();
   const bool is_f32 = a.kv.dtype == DType::kF32;
   is_f32 ? begin_tile_f32(a, tile, s) : begin_tile_bf16(a, tile, s);
-  const SeenPositions all = seen_by(a, tile);
+  const SeenPositions all = find_seen(a, tile, s);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[tile.first_row]} * a.max_blocks;
   for (int pos = all.begin; pos < all.end;) {
     const int end = std::min((pos / kAttentionSplit + 1) * kAttentionSplit, all.end);
@@ -226,7 +274,8 @@ void attend_int8_tile(const Int8Kernels& kernels, const AttentionArgs& a,
       store_state(a, row, head, {acc, s.max[q], s.sum[q]}, 1);
       continue;
     }
-    const float divisor = attention_divisor(a, head, s.max[q], s.sum[q]);
+    const float whole = attention_divisor(a, head, s.max[q], s.sum[q]);
+    const float divisor = a.flex != nullptr && s.sum[q] == 0 ? 1.0f : whole;
     if (is_f32) {
       write_f32(acc, divisor, dim, static_cast<float*>(a.out) + at);
     } else {

@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "kernels/attention/cpu/attention_divisor.h"
 #include "kernels/attention/cpu/attention_lanes.h"
-#include "kernels/attention/cpu/fp8_entry.h"
 #include "kernels/attention/cpu/kv_entry.h"
+#include "kernels/attention/cpu/latent_codes.h"
 #include "kernels/attention/cpu/score_end.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/lane_math.h"
@@ -62,7 +62,7 @@ const std::byte* entry_at(const KvLayer& kv, const void* cache, const TileSplit&
 }
 
 FT_HOT void widen_latents(const KvLayer& kv, const std::byte* entry, int count, uint16_t* out) {
-  widen_fp8_entry(kv, entry, count, out);
+  widen_entry(kv, entry, count, out);
 }
 
 // The first `count` elements of an entry, or null: in the cache, or widened into number `index` of
@@ -230,7 +230,8 @@ bool sum_tile(const AttentionArgs& a, const AttentionTile& tile, Scratch& s) {
 }  // namespace
 
 bool has_attention_tiles(const KvLayer& kv) {
-  return kv.format != KvFormat::kInt8 && kv.dtype == DType::kBF16 && kv.head_dim % kBf16Step == 0 &&
+  const bool has_lanes = kv.format != KvFormat::kInt8 || kv.value_dim > 0;
+  return has_lanes && kv.dtype == DType::kBF16 && kv.head_dim % kBf16Step == 0 &&
          kv.value_size() % kBf16Step == 0 && !attention_lanes().empty();
 }
 

@@ -17,27 +17,32 @@ struct CodeScale {
   float inverse;
 };
 
-// For codes from -most to most.
-FT_INLINE CodeScale code_scale(const float* x, int dim, float most) {
-  constexpr uint32_t kInfinity = 0x7f800000u;
-  constexpr float kSmallest = 1e-30f;  // below it the inverse may overflow
-  // As integers, so that no NaN is passed over.
+// The bits of the largest magnitude, compared as integers, so that no NaN is passed over.
+FT_INLINE uint32_t highest_bits(const float* x, int count) {
   LanesU32 lanes = {};
   int i = 0;
-  for (; i + kLanes <= dim; i += kLanes) {
+  for (; i + kLanes <= count; i += kLanes) {
     LanesU32 bits;
     std::memcpy(&bits, x + i, sizeof bits);
     bits &= 0x7fffffffu;
     lanes = bits > lanes ? bits : lanes;
   }
-  uint32_t bits = 0;
-  for (int lane = 0; lane < kLanes; ++lane) bits = lanes[lane] > bits ? lanes[lane] : bits;
-  for (; i < dim; ++i) {
+  uint32_t highest = 0;
+  for (int lane = 0; lane < kLanes; ++lane) highest = lanes[lane] > highest ? lanes[lane] : highest;
+  for (; i < count; ++i) {
     uint32_t own;
     std::memcpy(&own, x + i, sizeof own);
     own &= 0x7fffffffu;
-    bits = own > bits ? own : bits;
+    highest = own > highest ? own : highest;
   }
+  return highest;
+}
+
+// For codes from -most to most.
+FT_INLINE CodeScale code_scale(const float* x, int dim, float most) {
+  constexpr uint32_t kInfinity = 0x7f800000u;
+  constexpr float kSmallest = 1e-30f;  // below it the inverse may overflow
+  const uint32_t bits = highest_bits(x, dim);
   float highest;
   std::memcpy(&highest, &bits, sizeof highest);
   if (bits >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0};
@@ -77,6 +82,21 @@ FT_INLINE void store_int8_entry(const float* x, int dim, int8_t* entry) {
   const CodeScale found = code_scale(x, dim, 127.0f);
   store_codes(x, dim, found.inverse, entry);
   std::memcpy(entry + dim, &found.scale, sizeof found.scale);
+}
+
+// out[i] = code i * scale, rounded to T (float or bfloat16).
+template <class T>
+FT_INLINE void widen_int8_codes(const int8_t* codes, int count, float scale, T* out) {
+  typedef int8_t LanesI8 __attribute__((vector_size(kLanes)));
+  int i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    LanesI8 narrow;
+    std::memcpy(&narrow, codes + i, sizeof narrow);
+    Lanes lanes = __builtin_convertvector(narrow, Lanes);
+    lanes *= scale;
+    store(out + i, lanes);
+  }
+  for (; i < count; ++i) store_one(out + i, static_cast<float>(codes[i]) * scale);
 }
 
 FT_INLINE float int8_entry_scale(const int8_t* entry, int dim) {

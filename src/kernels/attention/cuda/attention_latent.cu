@@ -87,7 +87,7 @@ bool make_key_maps(LatentMaps& maps, const KvLayer& kv) {
     return make_cache_map(maps.keys, kv.k, kLatentDim, kLatentPage, 1);
   }
   const auto bytes = static_cast<int>(kv_entry_bytes(kv));
-  const auto* rest = static_cast<const char*>(kv.k) + fp8_plain_at(kLatentValues);
+  const auto* rest = static_cast<const char*>(kv.k) + latent_plain_at(kLatentValues);
   constexpr int kScales = LatentCodes<2>::kEntryScales;
   return make_byte_map(maps.codes.codes, kv.k, bytes, bytes, 64, kLatentPage) &&
          make_byte_map(maps.codes.scales, kv.k, bytes, bytes, kScales, kLatentPage) &&

@@ -20,7 +20,7 @@ struct LatentCodes {
   using S = LatentShape<Ranks>;
   static constexpr int kChunkCodes = kUnit * 64;  // bytes of a chunk before it is widened
   static constexpr int kPageCodes = kLatentPage * 64;
-  static constexpr int kEntryScales = kLatentValues / kFp8LatentGroup * 4;  // bytes
+  static constexpr int kEntryScales = kLatentValues / kLatentGroup * 4;  // bytes
 
   LatentMemory<Ranks> memory;
 
@@ -80,7 +80,7 @@ struct LatentCodeCopies {
                (rank * S::kValueChunks + part) * 64, entry, landed);
     } else if (part == S::kValueChunks) {
       copy_box(codes.scales(place) + page * kLatentPage * C::kEntryScales, &maps.scales,
-               fp8_scales_at(kLatentValues), entry, landed);
+               latent_scales_at(kLatentValues), entry, landed);
     } else {
       char* chunk = codes.memory.stage(place) + S::kValueChunks * kUnitChunk;
       copy_box(chunk + page * kLatentPage * kChunkBytes, &maps.rest, 0, entry, landed);
@@ -94,7 +94,7 @@ struct LatentWidener {
   using S = LatentShape<Ranks>;
   using C = LatentCodes<Ranks>;
   static constexpr int kPieces = 4;  // of 16 codes, of a position's chunk
-  static constexpr int kGroups = S::kValueChunks * 64 / kFp8LatentGroup;
+  static constexpr int kGroups = S::kValueChunks * 64 / kLatentGroup;
   using Pieces = uint4[kPieces];
   LatentState<Ranks>& state;
   C codes;
@@ -158,7 +158,7 @@ struct LatentWidener {
       read(pieces, chunk);
       // Codes that all have read lie in the way of these.
       if (chunk >= S::kValueChunks / 2) sync();
-      widen(pieces, chunk, scales[chunk * 64 / kFp8LatentGroup]);
+      widen(pieces, chunk, scales[chunk * 64 / kLatentGroup]);
     }
     fence_async_proxy();
     sync();

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/attention/cpu/fp8_entry.h"
+#include "kernels/attention/cpu/latent_codes.h"
 #include "kernels/attention/cpu/rotation.h"
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
@@ -31,15 +31,15 @@ FT_INLINE void store_plain(const LatentKvArgs& a, const Rotation& rotation, cons
 
 // The same as codes; the rope key need not be aligned.
 template <class T>
-FT_INLINE void store_fp8(const LatentKvArgs& a, const Rotation& rotation, const float* latent,
-                         std::byte* to) {
+FT_INLINE void store_coded(const LatentKvArgs& a, const Rotation& rotation, const float* latent,
+                           std::byte* to) {
   float normed[kMaxHeadDim];
   norm_part(latent, a.kv_norm, a.kv_rank, a.norm_eps, normed);
-  store_fp8_latents(normed, a.kv_rank, reinterpret_cast<uint8_t*>(to));
+  store_latents(a.kv.format, normed, a.kv_rank, reinterpret_cast<uint8_t*>(to));
   T turned[kMaxHeadDim];
   const int half = a.inv_freq == nullptr ? 0 : a.rope_dim / 2;
   rotate(latent + a.kv_rank, rotation, half, a.rope_dim, turned);
-  std::memcpy(to + fp8_plain_at(a.kv_rank), turned, static_cast<size_t>(a.rope_dim) * sizeof(T));
+  std::memcpy(to + latent_plain_at(a.kv_rank), turned, static_cast<size_t>(a.rope_dim) * sizeof(T));
 }
 
 template <class T>
@@ -53,10 +53,10 @@ FT_INLINE void latent_row(const LatentKvArgs& a, const Rotation& rotation, int64
   const float* latent = x + a.q_size;
   std::byte* entry =
       static_cast<std::byte*>(a.kv.k) + entry_of_slot(a.kv, a.kv_slot[row]) * kv_entry_bytes(a.kv);
-  if (a.kv.format == KvFormat::kFp8) {
-    store_fp8<T>(a, rotation, latent, entry);
-  } else {
+  if (a.kv.format == KvFormat::kPlain) {
     store_plain<T>(a, rotation, latent, entry);
+  } else {
+    store_coded<T>(a, rotation, latent, entry);
   }
 }
 

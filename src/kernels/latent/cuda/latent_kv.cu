@@ -47,7 +47,7 @@ template <class T>
 __device__ void store_key(const KvLayer& kv, uint8_t* entry, int i, float value) {
   const T element = from_float<T>(value);
   if (kv.format == KvFormat::kFp8) {
-    memcpy(entry + fp8_plain_at(kv.value_dim) + i * sizeof element, &element, sizeof element);
+    memcpy(entry + latent_plain_at(kv.value_dim) + i * sizeof element, &element, sizeof element);
   } else {
     reinterpret_cast<T*>(entry)[kv.value_dim + i] = element;
   }
