@@ -10,8 +10,8 @@ import pathlib
 import subprocess
 import sys
 
-# A part has about 165 cells, two minutes of two cores; a quarter of that where runs are short.
-PARTS = 480 if os.environ.get("FORETOKEN_TEST_PROMPTS") else 120
+# A part has about 190 cells, two minutes of two cores; a quarter of that where runs are short.
+PARTS = 600 if os.environ.get("FORETOKEN_TEST_PROMPTS") else 150
 
 
 def part_of_today():
