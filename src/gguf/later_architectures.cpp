@@ -201,7 +201,7 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"nomic-bert-moe", kEncoder},
     {"plamo", kNoFamily},
     {"plamo2", kNoFamily},
-    {"plamo3", kNoFamily},
+    {"plamo3", kFolderLoads},
     {"plm", kNoFamily},
     {"pockettts", kSound},
     {"qwen3tts", kSound},

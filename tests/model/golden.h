@@ -109,7 +109,7 @@ inline std::vector<GoldenCase> early_cases() {
                        "orion",          "internlm",      "mllama",       "cohere_compass",
                        "gpt_bigcode",    "gptj",          "internlm2",    "minicpm",
                        "minicpm3",       "olmo",          "opt-350m",     "phi",
-                       "telechat"});
+                       "telechat",       "plamo3"});
 }
 
 // Layers that keep a state of each sequence.

@@ -16,10 +16,11 @@ import bailing_v2_5
 import gen_mixtures
 import kimi_k3
 import recurrent
-from plain import rwkv7
+from plain import plamo3, rwkv7
 
 
-OWN = {"kimi_k3": kimi_k3, "bailing_v2_5": bailing_v2_5, "rwkv7": rwkv7}
+OWN = {"kimi_k3": kimi_k3, "bailing_v2_5": bailing_v2_5, "rwkv7": rwkv7,
+       "plamo3": plamo3}
 
 
 def main():

@@ -6,8 +6,9 @@ LayerJoints joints_of(const LayerSpec& spec) {
   // All that a layer has: numbers of what is there change no joint, and neither do gates of normed
   // rows change a norm.
   [[maybe_unused]] const auto& [mixer_norm, mixer, side, mixer_post_norm, feed_forward_norm,
-                                feed_forward, feed_forward_post_norm, post_norm_eps, beside,
-                                shortcut, joins_shortcut, parallel, norms_sums, norms_residual,
+                                feed_forward, feed_forward_post_norm, post_norm_eps,
+                                mixer_post_offset, feed_forward_post_offset, beside, shortcut,
+                                joins_shortcut, parallel, norms_sums, norms_residual,
                                 mixer_residual_scale, feed_forward_residual_scale, mixer_residual,
                                 feed_forward_residual, input_size, scaled, streams, laurel_rank,
                                 hyper, depth, mixer_gate, feed_forward_gate, feed_forward_shift,

@@ -407,7 +407,8 @@ struct LayerSpec {
   const char* feed_forward_norm = nullptr;
   FeedForwardSpec feed_forward;
   const char* feed_forward_post_norm = nullptr;
-  float post_norm_eps = 0;  // of both; 0: that of all norms
+  float post_norm_eps = 0;                                    // of both; 0: that of all norms
+  float mixer_post_offset = 0, feed_forward_post_offset = 0;  // beside NormForm's (PLaMo)
   std::optional<BesideSpec> beside = {};
   // A mixture that reads what the feed-forward part reads, whose sum is added behind the next
   // layer, which joins it (LongCat Flash).
@@ -435,8 +436,7 @@ struct LayerSpec {
   // Of what leaves mixer_norm and feed_forward_norm.
   RowGateSpec mixer_gate = {};
   RowGateSpec feed_forward_gate = {};
-  // [hidden]: how far what leaves feed_forward_norm is mixed with the row before (WkvSpec); or null
-  const char* feed_forward_shift = nullptr;
+  const char* feed_forward_shift = nullptr;  // of what leaves its norm (ShiftRowsArgs); or null
   SharedSpec shared = {};
 };
 

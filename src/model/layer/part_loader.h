@@ -28,6 +28,13 @@ class PartLoader {
     return {arena_, config_, norms.value_or(norms_), loader_, sharding_};
   }
 
+  // One whose norms have so much more added to their weights.
+  PartLoader with_offset(float more) const {
+    NormForm norms = norms_;
+    norms.offset += more;
+    return with(norms);
+  }
+
   Arena& arena() const { return arena_; }
   const ModelConfig& config() const { return config_; }
   const Sharding& sharding() const { return sharding_; }

@@ -55,13 +55,15 @@ Status load_norm_of(PartLoader& loader, const std::string& base, const char* nam
 // The norms around the mixer and the feed-forward part, and the factors of the residual.
 Status load_norms(PartLoader& loader, const std::string& base, const LayerSpec& spec,
                   DecoderLayer* out) {
-  const auto norm = [&](const char* name, Norm* to) {
-    return load_norm_of(loader, base, name, to);
+  const auto norm = [&](const char* name, Norm* to, float offset = 0) {
+    PartLoader own = loader.with_offset(offset);
+    return load_norm_of(own, base, name, to);
   };
   FT_RETURN_IF_ERROR(norm(spec.mixer_norm, &out->mixer_norm));
-  FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm));
+  FT_RETURN_IF_ERROR(norm(spec.mixer_post_norm, &out->mixer_post_norm, spec.mixer_post_offset));
   FT_RETURN_IF_ERROR(norm(spec.feed_forward_norm, &out->feed_forward_norm));
-  FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm));
+  FT_RETURN_IF_ERROR(norm(spec.feed_forward_post_norm, &out->feed_forward_post_norm,
+                          spec.feed_forward_post_offset));
   out->mixer_post_norm.eps = out->feed_forward_post_norm.eps = spec.post_norm_eps;
   const auto factors = [&](const char* name, const float** to) {
     return name == nullptr ? Status()
