@@ -1,11 +1,13 @@
 #include "apps/batch/batch_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
 #include "base/files/json_object.h"
+#include "base/text/ascii_text.h"
 #include "serve/fields/json_fields.h"
 
 namespace foretoken {
@@ -21,35 +23,45 @@ Status file_error(const std::string& what, const std::string& path) {
 struct BatchUrl {
   const char* url;
   OpenAiKind kind;
-  BatchScoring scoring;
+  BatchForm form;
 };
 
 constexpr BatchUrl kBatchUrls[] = {
-    {"/v1/chat/completions", OpenAiKind::kChat, BatchScoring::kNone},
-    {"/v1/completions", OpenAiKind::kCompletion, BatchScoring::kNone},
-    {"/v1/embeddings", OpenAiKind::kEmbedding, BatchScoring::kNone},
-    {"/v1/score", OpenAiKind::kEmbedding, BatchScoring::kPairs},
-    {"/score", OpenAiKind::kEmbedding, BatchScoring::kPairs},
-    {"/v1/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
-    {"/v2/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
-    {"/rerank", OpenAiKind::kEmbedding, BatchScoring::kRanking},
+    {"/v1/chat/completions", OpenAiKind::kChat, BatchForm::kOfItsKind},
+    {"/v1/completions", OpenAiKind::kCompletion, BatchForm::kOfItsKind},
+    {"/v1/responses", OpenAiKind::kChat, BatchForm::kResponse},
+    {"/v1/embeddings", OpenAiKind::kEmbedding, BatchForm::kOfItsKind},
+    {"/v1/score", OpenAiKind::kEmbedding, BatchForm::kScores},
+    {"/score", OpenAiKind::kEmbedding, BatchForm::kScores},
+    {"/v1/rerank", OpenAiKind::kEmbedding, BatchForm::kRanking},
+    {"/v2/rerank", OpenAiKind::kEmbedding, BatchForm::kRanking},
+    {"/rerank", OpenAiKind::kEmbedding, BatchForm::kRanking},
 };
+
+// The path of an address, with a slash before it and none behind it.
+std::string path_of(std::string url) {
+  const size_t scheme = url.find("://");
+  if (scheme != std::string::npos) url.erase(0, std::min(url.find('/', scheme + 3), url.size()));
+  if (url.ends_with('/')) url.pop_back();
+  return url.starts_with('/') ? url : "/" + url;
+}
 
 void read_url(JsonFields& fields, BatchLine* line) {
   std::string method = "POST";
   fields.read("method", &method);
-  if (method != "POST") fields.fail("'method' is \"" + method + "\"; it must be \"POST\"");
+  if (lower_case(method) != "post")
+    fields.fail("'method' is \"" + method + "\"; it must be \"POST\"");
   std::string url;
   fields.read("url", &url);
   for (const BatchUrl& row : kBatchUrls) {
-    if (url != row.url) continue;
+    if (path_of(url) != row.url) continue;
     line->kind = row.kind;
-    line->scoring = row.scoring;
+    line->form = row.form;
     return;
   }
   fields.fail("'url' is \"" + url +
-              "\"; it must be /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/score or "
-              "/v1/rerank");
+              "\"; it must be /v1/chat/completions, /v1/completions, /v1/responses, "
+              "/v1/embeddings, /v1/score or /v1/rerank");
 }
 
 // One line of an earlier output goes into `done`; false when it is none.

@@ -12,15 +12,15 @@
 
 namespace foretoken {
 
-// What a line's embeddings are for, or that of other requests: nothing.
-enum class BatchScoring { kNone, kPairs, kRanking };
+// What a line's answer is: that of its kind, or what is made of the kind's answer.
+enum class BatchForm { kOfItsKind, kScores, kRanking, kResponse };
 
 // One line of an OpenAI batch file, or why it is none.
 struct BatchLine {
   int64_t number = 0;     // from 1
   std::string custom_id;  // empty when the line has none
   OpenAiKind kind = OpenAiKind::kChat;
-  BatchScoring scoring = BatchScoring::kNone;  // kind is then kEmbedding
+  BatchForm form = BatchForm::kOfItsKind;
   nlohmann::ordered_json body;
   Status error;
 };

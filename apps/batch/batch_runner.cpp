@@ -6,6 +6,7 @@
 #include "serve/answer/served_drafters.h"
 #include "serve/flow/serve_context.h"
 #include "serve/openai/score_format.h"
+#include "serve/responses/responses_format.h"
 
 namespace foretoken {
 namespace {
@@ -13,8 +14,9 @@ namespace {
 using nlohmann::ordered_json;
 
 const char* id_prefix(const BatchLine& line) {
-  if (line.scoring == BatchScoring::kPairs) return "score";
-  if (line.scoring == BatchScoring::kRanking) return "rerank";
+  if (line.form == BatchForm::kScores) return "score";
+  if (line.form == BatchForm::kRanking) return "rerank";
+  if (line.form == BatchForm::kResponse) return "resp";
   switch (line.kind) {
     case OpenAiKind::kChat:
       return "chatcmpl";
@@ -63,8 +65,15 @@ ordered_json BatchJob::output_line(const BatchReport& report) const {
 ordered_json BatchJob::answer(OpenAiLabel label) const {
   std::vector<const OutputSum*> all;
   for (const OutputSum& sum : sums) all.push_back(&sum);
+  if (asked_response) {
+    ResponsesRequest asked = *asked_response;
+    asked.chat = request;
+    ResponseStore none(0);
+    ResponsesFormat format(std::move(asked), label.id, label.model, label.created, none);
+    return ordered_json::parse(format.whole(all));
+  }
   if (!score) return openai_response(request, all, prompts, label);
-  const bool pairs = line.scoring == BatchScoring::kPairs;
+  const bool pairs = line.form == BatchForm::kScores;
   return ordered_json::parse(pairs ? ScoreFormat(*score, std::move(label)).whole(all)
                                    : RerankFormat(*score, std::move(label)).whole(all));
 }
@@ -84,13 +93,26 @@ BatchRunner::~BatchRunner() {
   });
 }
 
+Status BatchRunner::parse_response(BatchJob& job) const {
+  FT_ASSIGN_OR_RETURN(job.asked_response,
+                      parse_responses_request(job.line.body, defaults_, ResponseStore(0)));
+  if (job.asked_response->background) {
+    return invalid_argument(
+        "'background' is for a server; a batch waits for all answers, remove it");
+  }
+  job.asked_response->store = false;
+  job.request = std::move(job.asked_response->chat);
+  return {};
+}
+
 Status BatchRunner::parse(BatchJob& job) const {
   const BatchLine& line = job.line;
-  if (line.scoring == BatchScoring::kNone) {
+  if (line.form == BatchForm::kResponse) return parse_response(job);
+  if (line.form == BatchForm::kOfItsKind) {
     FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(line.kind, line.body, defaults_));
     return {};
   }
-  FT_ASSIGN_OR_RETURN(job.score, line.scoring == BatchScoring::kPairs
+  FT_ASSIGN_OR_RETURN(job.score, line.form == BatchForm::kScores
                                      ? parse_score_request(line.body, defaults_)
                                      : parse_rerank_request(line.body, defaults_));
   FT_RETURN_IF_ERROR(shorten_texts(engine_, &*job.score));

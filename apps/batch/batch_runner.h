@@ -14,6 +14,7 @@
 #include "serve/flow/beam_search.h"
 #include "serve/openai/openai_response.h"
 #include "serve/openai/score_request.h"
+#include "serve/responses/responses_request.h"
 
 namespace foretoken {
 
@@ -29,8 +30,9 @@ struct BatchReport {
 struct BatchJob {
   BatchLine line;
   OpenAiRequest request;
-  std::optional<ScoreRequest> score;  // whose embeddings `request` makes
-  std::vector<OutputSum> sums;        // of request.requests
+  std::optional<ScoreRequest> score;               // whose embeddings `request` makes
+  std::optional<ResponsesRequest> asked_response;  // whose chat `request` is
+  std::vector<OutputSum> sums;                     // of request.requests
   std::vector<std::string> prompts;
   Status error;  // of the line, or the first of its requests
 
@@ -69,6 +71,7 @@ class BatchRunner {
   };
 
   Status parse(BatchJob& job) const;
+  Status parse_response(BatchJob& job) const;
   Status prepare(BatchJob& job);
   Status read_prompts(BatchJob& job) const;
   void submit(Running& running, size_t i);

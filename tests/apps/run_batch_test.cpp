@@ -140,6 +140,26 @@ TEST_F(RunBatch, EveryKindOfRequest) {
   EXPECT_EQ(all.at("last")["response"]["status_code"], 200);
 }
 
+// OpenAI's batches take them, too. An address may be whole, or lack its first slash.
+TEST_F(RunBatch, Responses) {
+  const json body = {{"input", "Hi"}, {"max_output_tokens", 3}, {"ignore_eos", true}};
+  json later = body;
+  later["background"] = true;
+  json next = body;
+  next["previous_response_id"] = "resp_1";
+  const std::string url = "http://localhost:8000/v1/responses/";
+  run(request("one", url, body) + request("later", "v1/responses", later) +
+      request("next", url, next));
+  const auto all = lines();
+  const json& answer = all.at("one")["response"]["body"];
+  EXPECT_EQ(answer["object"], "response");
+  EXPECT_EQ(answer["status"], "incomplete");
+  EXPECT_EQ(answer["usage"]["output_tokens"], 3);
+  EXPECT_FALSE(answer["output"][0]["content"][0]["text"].get<std::string>().empty());
+  EXPECT_EQ(all.at("later")["response"]["status_code"], 400);
+  EXPECT_EQ(all.at("next")["response"]["status_code"], 404);
+}
+
 TEST_F(RunBatch, LogprobsChoicesAndEmbeddings) {
   const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const CommandResult result =
