@@ -22,6 +22,14 @@ constexpr GgufName kBertModel[] = {{"position_embd.weight", "model.embed_positio
 constexpr GgufName kBertTensors[] = {{"attn_qkv", "self_attn.qkv_proj"},
                                      {"attn_output_norm", "self_attn_layer_norm"},
                                      {"layer_output_norm", "final_layer_norm"}};
+constexpr GgufName kNomicMixtureTensors[] = {
+    {"attn_qkv", "self_attn.qkv_proj"},        {"attn_output_norm", "self_attn_layer_norm"},
+    {"layer_output_norm", "final_layer_norm"}, {"ffn_gate_inp", "mlp.router.layer"},
+    {"ffn_up_exps", "mlp.experts.mlp.w1"},     {"ffn_down_exps", "mlp.experts.mlp.w2"}};
+constexpr GgufKey kNomicMixtureKeys[] = {{"attention.layer_norm_epsilon", "layer_norm_eps"},
+                                         {"moe_every_n_layers", "moe_every_n_layers"},
+                                         {"expert_count", "num_experts"},
+                                         {"expert_used_count", "moe_top_k"}};
 constexpr GgufKey kBertKeys[] = {{"attention.layer_norm_epsilon", "layer_norm_eps"}};
 
 constexpr const char* kBertJudge = "BertForSequenceClassification";
@@ -132,6 +140,13 @@ constexpr GgufArchitecture kEncoderArchitectures[] = {
      .model_tensors = kBertModel,
      .keys = kBertKeys,
      .fields = R"({"is_causal": false})"},
+    {.name = "nomic-bert-moe",
+     .hf_class = "NomicBertModel",
+     .model_type = "nomic_bert",
+     .tensors = kNomicMixtureTensors,
+     .model_tensors = kBertModel,
+     .keys = kNomicMixtureKeys,
+     .fields = R"({"activation_function": "gelu", "qkv_proj_bias": true, "is_causal": false})"},
     {.name = "eurobert",
      .hf_class = "EuroBertModel",
      .model_type = "eurobert",

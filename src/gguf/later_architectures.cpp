@@ -198,7 +198,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"maple", kNoFamily},
     {"minimax-01", kFolderLoads},
     {"neo-bert", kEncoder},
-    {"nomic-bert-moe", kEncoder},
     {"plamo", kNoFamily},
     {"plamo2", kNoFamily},
     {"plamo3", kFolderLoads},

@@ -21,6 +21,7 @@ enum class Activation : int32_t {
   // Of the op activate alone (what numbers of low rank pass in RWKV 7):
   kTanh,
   kSigmoid,
+  kGeluShare,  // the share of x that GELU passes; of experts, whose gates are then their ups
 };
 
 // What an MLP with a gate may have.
@@ -28,7 +29,8 @@ constexpr bool has_gated_form(Activation activation) { return activation <= Acti
 // What experts may have.
 constexpr bool has_expert_form(Activation activation) {
   return has_gated_form(activation) || activation == Activation::kClampedSilu ||
-         activation == Activation::kSitu || activation == Activation::kRelu;
+         activation == Activation::kSitu || activation == Activation::kRelu ||
+         activation == Activation::kGeluShare;
 }
 
 // What reads the numbers of GateClamp.

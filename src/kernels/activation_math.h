@@ -130,8 +130,12 @@ FT_HD_INLINE float gated(float gate, float up) {
 FT_HD_INLINE float rectified_gated(float gate, float up) {
   return mul(gate > 0.0f ? gate : 0.0f, up);
 }
+// Activation::kGeluShare.
+FT_HD_INLINE float share_gated(float gate, float up) { return mul(gelu_share(gate), up); }
 FT_HD_INLINE float gated(Activation activation, float gate, float up) {
   switch (activation) {
+    case Activation::kGeluShare:
+      return share_gated(gate, up);
     case Activation::kRelu:
       return rectified_gated(gate, up);
     case Activation::kSilu:

@@ -32,6 +32,8 @@ TEST(EncoderArchitectures, NamesOfTheirOwnAndBack) {
                    "model.layers.0.self_attn.qkv_proj.weight"),
         std::tuple("nomic-bert", "blk.0.layer_output_norm.bias",
                    "model.layers.0.final_layer_norm.bias"),
+        std::tuple("nomic-bert-moe", "blk.1.ffn_up_exps.weight",
+                   "model.layers.1.mlp.experts.mlp.w1.weight"),
         std::tuple("modern-bert", "blk.2.ffn_up.weight", "model.layers.2.mlp.gate_up_proj.weight"),
         std::tuple("modern-bert", "cls.norm.weight", "head.norm.weight"),
         std::tuple("jina-bert-v2", "blk.0.layer_output_norm.bias",

@@ -149,7 +149,8 @@ INSTANTIATE_TEST_SUITE_P(All, Encoder,
                                          "deberta_judge", "distilbert", "electra", "electra_judge",
                                          "embedding_gemma", "ernie", "eurobert", "gte", "gte_judge",
                                          "jina_bert", "jina3", "modern_bert", "modern_bert_judge",
-                                         "mpnet", "nomic_bert", "xlm_roberta_judge", "xlm_roberta"),
+                                         "mpnet", "nomic_bert", "nomic_moe", "xlm_roberta_judge",
+                                         "xlm_roberta"),
                          [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(OfFiles, Encoder,
@@ -207,7 +208,20 @@ TEST(Encoders, PartsOfNomicThatAreNotBuiltAreRefused) {
     EXPECT_FALSE(read(changes).ok()) << changes;
   }
   EXPECT_EQ(read({{"moe_every_n_layers", 2}}).status().message(),
-            "c: moe_every_n_layers 2 is not supported; use a model with MLPs");
+            "c: moe_every_n_layers 2 is not supported; use a model with MLPs, or with gelu beside "
+            "experts");
+  const auto mixture = read({{"activation_function", "gelu"},
+                             {"moe_every_n_layers", 2},
+                             {"num_experts", 8},
+                             {"moe_top_k", 2},
+                             {"n_layer", 5},
+                             {"qkv_proj_bias", true},
+                             {"mlp_fc1_bias", true},
+                             {"mlp_fc2_bias", true}});
+  ASSERT_TRUE(mixture.ok()) << mixture.status().message();
+  std::vector<bool> with_experts;
+  for (const LayerConfig& layer : mixture.value().layers) with_experts.push_back(layer.experts);
+  EXPECT_EQ(with_experts, (std::vector<bool>{false, true, false, true, false}));
 }
 
 Result<ModelConfig> parsed(nlohmann::json config, const nlohmann::json& changes) {

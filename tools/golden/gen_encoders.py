@@ -17,7 +17,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import families
-import jina_bert
+import plain_encoders
 from gen_golden import GOLDEN, SEED, write_json
 
 LENGTHS = (1, 5, 40)
@@ -87,7 +87,18 @@ MODELS = {
     "albert_judge": ("AlbertForSequenceClassification", "albert",
                      {**BERT, **JUDGE, "hidden_act": "gelu_new", "embedding_size": 16,
                       "num_hidden_layers": 3, "classifier_dropout_prob": 0.0}),
+    "nomic_moe": (None, None,
+                  {"vocab_size": 128, "n_embd": 64, "n_inner": 96, "n_layer": 4, "n_head": 4,
+                   "n_positions": 64, "type_vocab_size": 1, "layer_norm_epsilon": 1e-5,
+                   "activation_function": "gelu", "qkv_proj_bias": True, "mlp_fc1_bias": True,
+                   "mlp_fc2_bias": True, "rotary_emb_base": 10000, "rotary_emb_fraction": 1.0,
+                   "rotary_emb_interleaved": False, "rotary_scaling_factor": None,
+                   "prenorm": False, "moe_every_n_layers": 2, "num_experts": 5, "moe_top_k": 2,
+                   "moe_normalize_expert_weights": False, "num_shared_experts": 0,
+                   "expert_choice_router": False}),
 }
+WITHOUT_CLASS = {"jina_bert": plain_encoders.JinaBertModel,
+                 "nomic_moe": plain_encoders.NomicBertModel}
 # Texts of which some keys stand in the last bucket.
 LONGER = {"mpnet": (1, 5, 110)}
 
@@ -95,7 +106,7 @@ LONGER = {"mpnet": (1, 5, 110)}
 def new_model(name):
     class_name, model_type, fields = MODELS[name]
     if class_name is None:
-        return jina_bert.JinaBertModel(fields).eval()
+        return WITHOUT_CLASS[name](fields).eval()
     config = transformers.AutoConfig.for_model(model_type, **fields)
     config._attn_implementation = "eager"
     return getattr(transformers, class_name)(config).eval()

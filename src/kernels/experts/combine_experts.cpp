@@ -13,6 +13,7 @@ void combine_experts(Queue& queue, const CombineExpertsArgs& args) {
   FT_CHECK(args.top_k > 0 && args.top_k <= kMaxTopExperts);
   FT_CHECK(args.first_expert >= 0 && args.num_own > 0);
   FT_CHECK(args.shared_gate == nullptr || args.shared != nullptr);
+  FT_CHECK(args.shared_is_one == 0 || args.shared != nullptr);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   FT_CHECK((args.norm == nullptr) == (args.normed == nullptr) && args.norm_eps >= 0);
   queue.launch(args);

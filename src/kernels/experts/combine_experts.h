@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "device/dtype.h"
 #include "device/queue.h"
 #include "kernels/experts/expert_lists.h"
@@ -23,7 +24,7 @@ struct CombineExpertsArgs {
   const void* y;             // [max_rows * top_k, hidden] of dtype
   const int32_t* ids;        // [max_rows, top_k]
   const float* weights;      // [max_rows, top_k] or null
-  const float* shared;       // [max_rows, hidden] or null
+  const float* shared;       // [max_rows, hidden] or null; or one for all rows, [hidden]
   const float* shared_gate;  // [max_rows] or null
   float* out;                // [max_rows, hidden]
   int32_t first_expert;      // of this rank
@@ -36,7 +37,13 @@ struct CombineExpertsArgs {
   const float* norm = nullptr;  // [hidden] or null
   void* normed = nullptr;       // [max_rows, hidden] of dtype; null without a norm
   float norm_eps = 0;
+  int32_t shared_is_one = 0;
 };
+
+// What the rows of `shared` are apart.
+FT_HD inline int64_t shared_stride(const CombineExpertsArgs& args) {
+  return args.shared_is_one != 0 ? 0 : args.hidden;
+}
 
 // The norm of what an op with one leaves, by itself.
 inline RmsNormArgs norm_behind(const CombineExpertsArgs& args) {

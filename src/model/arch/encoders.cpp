@@ -33,12 +33,6 @@ LayerSpec bert_layer(const ModelConfig& config, const LayerConfig& layer) {
   return summed_layer(gqa_of(config, layer), plain_mlp_of(config, layer));
 }
 
-LayerSpec nomic_layer(const ModelConfig& config, const LayerConfig& layer) {
-  GqaSpec attention = gqa_of(config, layer);
-  attention.fused = true;
-  return summed_layer(attention, gated_mlp_of(config, layer));
-}
-
 Status translate_bert(const ConfigFields& fields, Json* json) {
   const Json* positions = fields.find("position_embedding_type");
   if (positions != nullptr && *positions != "absolute") {
@@ -123,45 +117,6 @@ Status read_albert(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(fields.read_count("layer_loops", &loops));
   FT_RETURN_IF_ERROR(read_narrow(fields, config));
   config->repeat_layers(loops, false);
-  return {};
-}
-
-// As published, in GPT-2's names, and as transformers names it.
-Status translate_nomic(const ConfigFields& fields, Json* json) {
-  constexpr RenamedField kNames[] = {{"n_embd", "hidden_size"},
-                                     {"n_layer", "num_hidden_layers"},
-                                     {"n_head", "num_attention_heads"},
-                                     {"n_inner", "intermediate_size"},
-                                     {"n_positions", "max_position_embeddings"},
-                                     {"rotary_emb_base", "rope_theta"},
-                                     {"layer_norm_epsilon", "layer_norm_eps"}};
-  take_renamed(fields, kNames, json);
-  const Json* activation = fields.find("activation_function");
-  if (activation != nullptr && *activation != "swiglu") {
-    return not_built(fields, "activation_function", "swiglu");
-  }
-  for (const char* part : {"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "prenorm",
-                           "parallel_block", "use_rms_norm", "rotary_emb_interleaved"}) {
-    const Json* given = fields.find(part);
-    if (given != nullptr && *given != false) return fields.wrong(part, "false");
-  }
-  for (const char* experts : {"moe_every_n_layers", "num_experts"}) {
-    const Json* given = fields.find(experts);
-    if (given != nullptr && *given != 0) return not_built(fields, experts, "MLPs");
-  }
-  const Json* turned = fields.find("rotary_emb_fraction");
-  if (turned != nullptr && *turned != 1) return fields.wrong("rotary_emb_fraction", "1");
-  // Longer texts turn by other angles, which are not built.
-  const Json* scaling = fields.find("rotary_scaling_factor");
-  if (scaling != nullptr && !scaling->is_null()) {
-    (*json)["max_position_embeddings"] = json->value("max_trained_positions", Json(2048));
-  }
-  see_whole_texts(json);
-  return {};
-}
-
-Status read_turning(const ConfigFields&, ModelConfig* config) {
-  config->last_norm = false;
   return {};
 }
 
@@ -258,17 +213,6 @@ constinit const Architecture kXlmRobertaArchitecture =
     roberta("XLMRobertaModel", "XLM-RoBERTa: BGE M3, multilingual E5 and others that embed");
 constinit const Architecture kCamembertArchitecture =
     roberta("CamembertModel", "CamemBERT, to embed");
-
-// Nussbaum et al. 2024.
-constinit const Architecture kNomicBertArchitecture = {
-    .name = "NomicBertModel",
-    .description = "Nomic Embed Text 1 and 1.5",
-    .defaults = R"({"max_position_embeddings": 2048, "rope_theta": 1000,
-                    "layer_norm_eps": 1e-12})",
-    .decoder = encoder(nomic_layer),
-    .translate = translate_nomic,
-    .read = read_turning,
-};
 
 // Llama's layers whose rows see the whole text: Boizard et al. 2025, and NVIDIA's models.
 constinit const Architecture kEuroBertArchitecture =

@@ -281,8 +281,7 @@ struct ExpertsSpec {
   int32_t inputs = 0;        // width of the rows, which is that of what comes out
   int32_t inner = 0;         // of an expert
   int32_t shared_inner = 0;  // of the shared one; 0: there is none
-  // Rows are made so narrow before experts, but for the router and the shared one, and wide again
-  // behind their sum (Nemotron 3 Super); 0: they are not.
+  // Rows are so narrow for experts, but not for the router and the shared one; 0: they are not.
   int32_t latent = 0;
   int32_t num_engines = 1;  // whose rows come to a rank's experts
   Activation activation = Activation::kSilu;
@@ -330,6 +329,7 @@ struct ExpertsSpec {
   int32_t vocabulary = 0;                     // of the table
   const char* to_latent = "fc1_latent_proj";  // [latent, hidden]
   const char* of_latent = "fc2_latent_proj";  // [hidden, latent]
+  const char* sum_bias = nullptr;             // [inputs] that files may add to the sum; null: none
   const char* latent_norm = nullptr;  // of the sum before it is made wide (Kimi K3); null: none
 
   int32_t choices() const { return count + zero_count; }

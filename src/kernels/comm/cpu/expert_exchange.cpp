@@ -119,7 +119,8 @@ void return_rows(const void* args, CpuPool& pool) {
   const auto each_row = [&](const auto& use) {
     for_each_row(pool, rows, a.hidden, [&](int64_t row) { use(row, row * a.hidden); });
   };
-  each_row([&](int64_t row, int64_t at) { begin_expert_sum(a, row, 0, a.hidden, sum + at); });
+  each_row(
+      [&](int64_t row, int64_t at) { begin_expert_sum(a, a.hidden, row, 0, a.hidden, sum + at); });
   for (int rank = 0; rank < comm.size(); ++rank) {
     const float* part = own.data();
     if (rank != comm.rank()) {

@@ -27,7 +27,7 @@ FT_HOT void add_product_bf16(float* sum, const uint16_t* y, float weight, int n)
 void combine_piece(const CombineExpertsArgs& a, int64_t row, int col) {
   const int n = std::min(kPiece, a.hidden - col);
   float sum[kPiece];
-  begin_expert_sum(a, row, col, n, sum);
+  begin_expert_sum(a, shared_stride(a), row, col, n, sum);
   for (int slot = 0; slot < a.top_k; ++slot) {
     const int64_t entry = row * a.top_k + slot;
     const int own = a.ids[entry] - a.first_expert;

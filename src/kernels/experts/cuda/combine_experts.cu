@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(CombineExpertsArgs ar
   if (column >= args.hidden) return;
   const int64_t at = int64_t{row} * args.hidden + column;
   float sum = 0;
-  if (args.shared != nullptr) sum = __fmul_rn(args.shared[at], shared_scale(args, row));
+  if (args.shared != nullptr) {
+    sum = __fmul_rn(args.shared[row * shared_stride(args) + column], shared_scale(args, row));
+  }
   const auto* y = static_cast<const T*>(args.y) + int64_t{row} * args.top_k * args.hidden + column;
   const int32_t* ids = args.ids + int64_t{row} * args.top_k;
   for (int slot = 0; slot < args.top_k; ++slot) {
@@ -109,7 +111,7 @@ __global__ void __launch_bounds__(Threads) combine_and_norm_kernel(CombineExpert
   if (args.add != 0) before.for_each([&](int at, float4& v) { v = load4(out + at); });
   NormRow<Threads, Vectors> sums{args.hidden, {}};
   if (args.shared != nullptr) {
-    const float* shared = args.shared + int64_t{row} * args.hidden;
+    const float* shared = args.shared + row * shared_stride(args);
     const float scale = shared_scale(args, row);
     sums.for_each([&](int at, float4& v) {
       v = load4(shared + at);

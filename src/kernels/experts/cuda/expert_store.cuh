@@ -97,6 +97,10 @@ class ExpertPartStore {
           gates[i] = activation_math::rectified_gated(gates[i], ups[i]);
         }
         return;
+      case Activation::kGeluShare:
+#pragma unroll
+        for (int i = 0; i < Count; ++i) gates[i] = activation_math::share_gated(gates[i], ups[i]);
+        return;
       default:
         return activation_math::gate_all<Activation::kGeluTanh>(gates, ups);
     }

@@ -115,6 +115,23 @@ FT_INLINE void write_rectified(const GatedRow& row, Out* out) {
 }
 
 template <class Out>
+FT_INLINE void write_share(const GatedRow& row, Out* out) {
+  int i = 0;
+  for (; i + kOctet <= row.size; i += kOctet) {
+    Octet x, y, share;
+    load_sum(x, row.gate, row.gate_bias, i);
+    load_sum(y, row.up, row.up_bias, i);
+    gelu_share(share, x);
+    y = share * y;
+    store(out + i, y);
+  }
+  for (; i < row.size; ++i) {
+    const float gate = sum_at(row.gate, row.gate_bias, i);
+    store_one(out + i, activation_math::share_gated(gate, sum_at(row.up, row.up_bias, i)));
+  }
+}
+
+template <class Out>
 FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
   switch (activation) {
     case Activation::kSilu:
@@ -129,6 +146,8 @@ FT_INLINE void write_any(Activation activation, const GatedRow& row, Out* out) {
       return write_squared(row, out);
     case Activation::kRelu:
       return write_rectified(row, out);
+    case Activation::kGeluShare:
+      return write_share(row, out);
     default:
       return write_gated_row<Activation::kGeluTanh>(row, out);
   }

@@ -18,6 +18,8 @@ __device__ float gated_value(const GateClamp& clamp, float gate, float up) {
     return __fmul_rn(__fmul_rn(positive, positive), up);
   } else if constexpr (kActivation == Activation::kRelu) {
     return activation_math::rectified_gated(gate, up);
+  } else if constexpr (kActivation == Activation::kGeluShare) {
+    return activation_math::share_gated(gate, up);
   } else if constexpr (has_gate_numbers(kActivation)) {
     return activation_math::numbered_gated(kActivation, clamp, gate, up);
   } else {
@@ -71,6 +73,8 @@ void launch_gated_act(const void* packed, cudaStream_t stream) {
       return launch<Activation::kReluSquared>(args, stream);
     case Activation::kRelu:
       return launch<Activation::kRelu>(args, stream);
+    case Activation::kGeluShare:
+      return launch<Activation::kGeluShare>(args, stream);
     case Activation::kClampedSilu:
       return launch<Activation::kClampedSilu>(args, stream);
     case Activation::kSitu:

@@ -332,7 +332,7 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .y = scratch.products,
           .ids = scratch.ids,
           .weights = spec.weighs_input ? nullptr : scratch.weights,
-          .shared = adds_shared() ? scratch.shared_out : nullptr,
+          .shared = adds_shared() ? scratch.shared_out : sum_bias,
           .shared_gate = adds_shared() && weighs_shared() ? scratch.shared_logit : nullptr,
           .out = to.rows,
           .first_expert = static_cast<int32_t>(own.begin),
@@ -341,7 +341,8 @@ CombineExpertsArgs Experts::combination(const LayerRows& rows, const Scratch& sc
           .max_rows = rows.max_rows,
           .hidden = spec.width(),
           .dtype = dtype,
-          .add = to.adds ? 1 : 0};
+          .add = to.adds ? 1 : 0,
+          .shared_is_one = !adds_shared() && sum_bias != nullptr ? 1 : 0};
 }
 
 // The sum of what experts leave, as wide as they are, and of what is added beside them.

@@ -36,8 +36,9 @@ struct Experts {
   const float* gate_up_bias = nullptr;   // [own.count * inner gates, as many ups] or null
   // [own.count * hidden] or null; where experts are cut, of the first rank alone.
   const float* down_bias = nullptr;
-  GatedMlp shared;     // where spec.shared_inner > 0
-  Linear shared_gate;  // [1, hidden]; without outputs: there is none
+  const float* sum_bias = nullptr;  // [hidden], added to the sum on the first rank; or null
+  GatedMlp shared;                  // where spec.shared_inner > 0
+  Linear shared_gate;               // [1, hidden]; without outputs: there is none
   // [latent, hidden] and [hidden, latent], where the spec has latents; what the others have of
   // hidden is then latent.
   Linear to_latent;

@@ -382,6 +382,20 @@ Status load_shared_experts(PartLoader& loader, const std::string& base, const Ex
   return loader.load_linear({gate_part}, to->spec.inputs, false, &to->shared_gate);
 }
 
+// Files without it are those of llama.cpp's converter.
+Status load_sum_bias(PartLoader& loader, const std::string& name, const ExpertsSpec& whole,
+                     Experts* to) {
+  if (!loader.weights().has_optional(name)) return {};
+  if (to->is_exchanged) {
+    return unsupported(loader.config().architecture + ": '" + name +
+                       "' cannot be added where engines have experts together; leave out "
+                       "--enable-expert-parallel");
+  }
+  if (loader.sharding().rank == 0) return loader.load_vector({{name, whole.inputs}}, &to->sum_bias);
+  loader.weights().ignore(name);
+  return {};
+}
+
 // The shared expert and the others multiply the same rows, which are rounded once.
 void join_input_scales(Experts* out) {
   PackedWeight& shared = out->shared.gate_up.weight;
@@ -420,6 +434,9 @@ Status Experts::load(PartLoader& loader, const std::string& layer, const Experts
       down, loader.weights().matrix(downs.rows, downs.columns, WeightOrder::kPlain, spec.width()));
   if (whole.biased) {
     FT_RETURN_IF_ERROR(load_expert_biases(loader, from, &gate_up_bias, &down_bias));
+  }
+  if (whole.sum_bias != nullptr) {
+    FT_RETURN_IF_ERROR(load_sum_bias(loader, base + whole.sum_bias, whole, this));
   }
   FT_RETURN_IF_ERROR(load_latents(loader, base, whole, this));
   FT_RETURN_IF_ERROR(load_shared_experts(loader, base, whole, this));
