@@ -7,6 +7,7 @@
 #include "base/files/text_file.h"
 #include "gguf/vocabulary/merges_tokenizer.h"
 #include "gguf/vocabulary/ranked_tokenizer.h"
+#include "gguf/vocabulary/scored_tokenizer.h"
 #include "gguf/vocabulary/sentencepiece_file.h"
 #include "gguf/vocabulary/sentencepiece_tokenizer.h"
 #include "gguf/vocabulary/tekken_tokenizer.h"
@@ -23,17 +24,11 @@ constexpr const char* kVocabulary = "vocab.json";
 constexpr const char* kMerges = "merges.txt";
 
 // Names of one kind of file each, in the order in which they are looked for.
-constexpr const char* kNames[] = {"tekken.json",
-                                  "tokenizer.model",
-                                  "spiece.model",
-                                  "tiktoken.model",
-                                  "sentencepiece.bpe.model",
-                                  "tokenizer.model.v3",
-                                  kWorldVocabulary,
-                                  "tokenizer.model.v7",
-                                  "tokenizer.model.v2",
-                                  "tokenizer.model.v1",
-                                  "spm.model"};
+constexpr const char* kNames[] = {
+    "tekken.json",        "tokenizer.model",         "spiece.model",
+    "tiktoken.model",     "sentencepiece.bpe.model", "tokenizer.model.v3",
+    kWorldVocabulary,     kScoredVocabulary,         "tokenizer.model.v7",
+    "tokenizer.model.v2", "tokenizer.model.v1",      "spm.model"};
 
 bool has_file(const fs::path& file) {
   std::error_code ignored;
@@ -58,6 +53,7 @@ Result<MadeTokenizer> made_of(const fs::path& file, const TokenizerSettings& set
     FT_ASSIGN_OR_RETURN(const WorldTokens tokens, parse_world_file(bytes, where));
     return world_tokenizer(tokens, settings.role("bos_token", kWorldEnd), settings);
   }
+  if (name == kScoredVocabulary) return scored_tokenizer(bytes, settings, where);
   if (name == kVocabulary) {
     FT_ASSIGN_OR_RETURN(const std::string merges, read_text_file(file.parent_path() / kMerges));
     return merges_tokenizer(bytes, merges, settings, file.parent_path().string());

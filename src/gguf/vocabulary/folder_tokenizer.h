@@ -11,6 +11,7 @@ namespace foretoken {
 // Tokenizers of model folders without a tokenizer.json: tekken.json, SentencePiece's
 // tokenizer.model (also spiece.model, spm.model and tokenizer.model.v3), tiktoken's *.tiktoken,
 // tiktoken.model and tokenizer.model, RWKV's World vocabulary,
+// PLaMo's tokenizer.jsonl,
 // vocab.json with merges.txt.
 
 // The name of the vocabulary's file; empty where there is none.

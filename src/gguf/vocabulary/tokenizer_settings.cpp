@@ -70,6 +70,14 @@ Status read_decoder(const Json& config, const std::filesystem::path& file,
   return {};
 }
 
+// None for what is no number of characters.
+std::optional<int32_t> optional_count(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  const bool is_count =
+      found != object.end() && found->is_number_integer() && *found > 0 && *found <= 1000;
+  return is_count ? std::optional(found->get<int32_t>()) : std::nullopt;
+}
+
 // Texts, or objects with the text in "content".
 void read_roles(const Json& config, std::map<std::string, std::string>* roles) {
   for (const auto& [key, value] : config.items()) {
@@ -118,6 +126,8 @@ Result<TokenizerSettings> read_tokenizer_settings(const std::filesystem::path& f
   settings.add_eos = optional_flag(config, "add_eos_token");
   settings.add_prefix_space = optional_flag(config, "add_prefix_space");
   settings.legacy = optional_flag(config, "legacy");
+  settings.break_spaces = optional_count(config, "break_around_consecutive_spaces_threshold");
+  settings.break_repeats = optional_count(config, "break_around_repeated_chars_threshold");
   FT_RETURN_IF_ERROR(read_decoder(config, file, &settings.added));
   read_roles(config, &settings.roles);
   read_roles(map, &settings.roles);

@@ -23,6 +23,10 @@ struct TokenizerSettings {
   std::optional<bool> add_prefix_space;
   std::optional<bool> legacy;  // words behind special tokens begin with a space of their own
 
+  // Runs of so many blanks, and of so many times the same character, are cut off (PLaMo 3).
+  std::optional<int32_t> break_spaces;
+  std::optional<int32_t> break_repeats;
+
   std::string role(const std::string& name, const std::string& otherwise) const;
 };
 
