@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
+    {"ArcticForCausalLM", "Snowflake Arctic", kInputExperts},
     {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},
     {"DeepseekV41ForCausalLM", "DeepSeek V4.1", kSparseAttention},
@@ -21,6 +22,7 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"Dots3NoteForCausalLM", "dots3 note", kSparseAttention},
     {"Dots3NoteForConditionalGeneration", "dots3 note with vision", kSparseAttention},
     {"DreamModel", "Dream", kMaskFilling},
+    {"FuyuForCausalLM", "Fuyu", kBiasedHeadNorms},
     {"GigaChat35ForCausalLM", "GigaChat 3.5", kLinearAttention},
     {"Glm5NextForConditionalGeneration", "GLM 5 Next", kSparseAttention | kLinearAttention},
     {"HrmTextForCausalLM", "HRM Text", kLoopedLayers},
@@ -41,7 +43,9 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"MistralLarge4ForConditionalGeneration", "Mistral Large 4", kSparseAttention},
     {"MuseSparkForConditionalGeneration", "Muse Spark", kNormKinds | kResidualGates},
     {"PaliGemmaForConditionalGeneration", "PaliGemma 1 and 2", kSeeingPrompts},
+    {"PersimmonForCausalLM", "Persimmon", kBiasedHeadNorms},
     {"Phi3SmallForCausalLM", "Phi-3 Small", kSparseAttention},
+    {"Plamo2ForCausalLM", "PLaMo 2", kStateSpaceLayers},
     {"Qwen2ForProcessRewardModel", "Qwen 2.5 Math PRM", kStepRewards},
     {"Qwen4ExpForCausalLM", "Qwen 4, experimental", kLinearAttention},
     {"Qwen4ExpForConditionalGeneration", "Qwen 4, experimental, with vision", kLinearAttention},
@@ -52,6 +56,8 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"RwkvForCausalLM", "RWKV 4", kLinearAttention},
     {"SDARForCausalLM", "SDAR", kMaskFilling},
     {"SolarForCausalLM", "Solar Pro 22B", kDepthResiduals},
+    {"Step3TextForCausalLM", "Step 3, its text part", kFactorizedQueries},
+    {"Step3VLForConditionalGeneration", "Step 3 with vision", kFactorizedQueries},
     {"T5Gemma2ForConditionalGeneration", "T5Gemma 2", kEncoder},
     {"T5GemmaForConditionalGeneration", "T5Gemma", kEncoder},
     {"UnlimitedOCRForCausalLM", "Unlimited OCR", kSparseAttention},

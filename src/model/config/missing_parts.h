@@ -25,6 +25,9 @@ enum MissingPart : uint32_t {
   kMaskFilling = 1u << 15,
   kSeeingPrompts = 1u << 16,
   kRecurrences = 1u << 17,
+  kInputExperts = 1u << 18,
+  kBiasedHeadNorms = 1u << 19,
+  kFactorizedQueries = 1u << 20,
 };
 
 // "sparse attention and an encoder"; empty for none.

@@ -18,7 +18,7 @@ TEST(MissingParts, TextIsAListOfNouns) {
 
 TEST(MissingParts, EachHasOneName) {
   std::set<std::string> names;
-  for (uint32_t part = kGateLimits; part <= kRecurrences; part <<= 1) {
+  for (uint32_t part = kGateLimits; part <= kFactorizedQueries; part <<= 1) {
     const std::string name = missing_parts_text(part);
     EXPECT_FALSE(name.empty() || name.find(" and ") != std::string::npos) << part << ": " << name;
     EXPECT_TRUE(names.insert(name).second) << name;
