@@ -9,6 +9,7 @@
 #include "gguf/hf_names.h"
 #include "gguf/own_keys.h"
 #include "gguf/plain_keys.h"
+#include "gguf/vocabulary/end_tokens.h"
 
 namespace foretoken {
 namespace {
@@ -349,10 +350,17 @@ Result<Json> gguf_model_config(const GgufFile& file) {
 
 Result<Json> gguf_generation_config(const GgufFile& file) {
   Json ends = Json::array();
+  const auto add = [&](int64_t id) {
+    if (std::find(ends.begin(), ends.end(), Json(id)) == ends.end()) ends.push_back(id);
+  };
   for (const char* key : {"eos", "eot", "eom"}) {
     FT_ASSIGN_OR_RETURN(const auto id,
                         file.integer(std::string("tokenizer.ggml.") + key + "_token_id"));
-    if (id && std::find(ends.begin(), ends.end(), Json(*id)) == ends.end()) ends.push_back(*id);
+    if (id) add(*id);
+  }
+  const Result<GgufVocabulary> vocabulary = read_gguf_vocabulary(file);
+  if (vocabulary.ok()) {
+    for (const int64_t id : gguf_end_tokens(vocabulary.value())) add(id);
   }
   Json config = Json::object();
   if (!ends.empty()) config["eos_token_id"] = ends;
