@@ -94,6 +94,10 @@ Result<TokenizerConfig> load_tokenizer_config(const ModelFiles& model) {
     FT_ASSIGN_OR_RETURN(config.chat_templates["default"], read_text_file(jinja));
   }
   FT_RETURN_IF_ERROR(add_named_files(folder / "additional_chat_templates", config.chat_templates));
+  // Converters write an empty text where a model has none.
+  std::erase_if(config.chat_templates, [](const auto& named) {
+    return named.second.find_first_not_of(" \t\r\n") == std::string::npos;
+  });
   return config;
 }
 

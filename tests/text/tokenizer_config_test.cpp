@@ -48,6 +48,12 @@ TEST(TokenizerConfig, NamedTemplatesAndTheFileThatWins) {
   EXPECT_EQ(config.value().chat_templates.at("rag"), "r") << "an object of templates";
 }
 
+TEST(TokenizerConfig, AnEmptyTemplateIsNone) {
+  const test::ScratchFolder folder;
+  folder.write("tokenizer_config.json", R"({"chat_template": " \n"})");
+  EXPECT_TRUE(load_tokenizer_config(folder.path()).value().chat_templates.empty());
+}
+
 TEST(TokenizerConfig, TemplatesBesideTheUsualOne) {
   test::ScratchFolder folder;
   folder.write("tokenizer_config.json",
