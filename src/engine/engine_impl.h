@@ -161,9 +161,9 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   bool push(GrammarService::Choices& choices);
   void forget(const GrammarService::Choices& choices);
   Status make_grammars(const EngineConfig& config, const TestHooks& hooks);
-  std::vector<int32_t> eos_token_ids() const {
-    return generation_.eos_token_ids.value_or(model_->config().eos_token_ids);
-  }
+  // What ends outputs: the ids of the generation config, else of config.json, and the tokenizer's
+  // own, as with vLLM: tuned models often name the end of a turn there alone.
+  std::vector<int32_t> eos_token_ids() const;
   void prepare_sleep();
   Status check_host_room() const;
   Status load_beside();

@@ -263,6 +263,15 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   return {};
 }
 
+std::vector<int32_t> EngineImpl::eos_token_ids() const {
+  std::vector<int32_t> ids = generation_.eos_token_ids.value_or(model_->config().eos_token_ids);
+  const Tokenizer* tokenizer = texts_.tokenizer();
+  const std::optional<int32_t> own = tokenizer == nullptr ? std::nullopt : tokenizer->eos_id();
+  const bool can_come = own && *own < model_->config().vocab_size;
+  if (can_come && std::ranges::find(ids, *own) == ids.end()) ids.push_back(*own);
+  return ids;
+}
+
 Status EngineImpl::make_grammars(const EngineConfig& config, const TestHooks& hooks) {
   if (texts_.tokenizer() == nullptr) return {};
   GrammarServiceConfig service;

@@ -242,6 +242,23 @@ TEST_F(OutputText, EosEndsUnlessIgnored) {
   std::ofstream(path) << before;
 }
 
+// Of a tuned model whose end of a turn stands in tokenizer_config.json alone.
+TEST_F(OutputText, TheTokenizersOwnEndEndsToo) {
+  const std::vector<int32_t> ids = expected(0, 40, 20);
+  const std::string path = folder() + "/tokenizer_config.json";
+  std::ifstream before_file(path);
+  const std::string before{std::istreambuf_iterator<char>(before_file), {}};
+  std::string changed = before;
+  changed.replace(changed.find("</s>"), 4, "\u0120t" + std::to_string(ids[6]));
+  std::ofstream(path) << changed;
+  for (const int num_draft_tokens : {0, 4}) {
+    const RequestOutput ended = run(request(0, 40, 20), num_draft_tokens);
+    EXPECT_EQ(ended.finish_reason, FinishReason::kStop);
+    EXPECT_EQ(ended.token_ids.size(), 7u);
+  }
+  std::ofstream(path) << before;
+}
+
 TEST_F(OutputText, PiecesAddUpToTheWhole) {
   const auto engine = make(config(4));
   Request one = request(0, 40, 30);
