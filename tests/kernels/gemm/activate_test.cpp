@@ -34,6 +34,7 @@ double activated(Activation activation, double x) {
              beta * x;
     case Activation::kClampedSilu:  // of gates alone
     case Activation::kSitu:
+    case Activation::kGeluShare:
       break;
   }
   return 0;
