@@ -20,8 +20,8 @@ struct CrateTokenizerDeleter {
 };
 using CrateTokenizer = std::unique_ptr<FtTokenizer, CrateTokenizerDeleter>;
 
-// Whether words are bytes, which no vocabulary of words has but one whose longest token is taken
-// each time.
+// Whether words are bytes that nothing cuts before they are looked up, which no vocabulary of words
+// has but one whose longest token is taken each time.
 bool takes_longest(const std::string& json) {
   if (json.find("\"WordLevel\"") == std::string::npos) return false;
   const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
@@ -29,7 +29,8 @@ bool takes_longest(const std::string& json) {
     const bool has_type = parsed.is_object() && parsed.contains(part) && parsed[part].is_object();
     return has_type ? parsed[part].value("type", nlohmann::json()) : nlohmann::json();
   };
-  return type_of("model") == "WordLevel" && type_of("decoder") == "ByteLevel";
+  return type_of("model") == "WordLevel" && type_of("pre_tokenizer") == "ByteLevel" &&
+         type_of("decoder") == "ByteLevel";
 }
 
 // The vocabulary of takes_longest, and the tokens that were added to it.
