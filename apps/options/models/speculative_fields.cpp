@@ -304,11 +304,11 @@ Result<SpeculativeConfig> read_speculative_fields(const json& object, const std:
   FT_RETURN_IF_ERROR(fields.status());
   // Before what is missing: a slip in a name explains it.
   refuse_unknown(object, fields);
-  refuse_empty(object, fields);
   refuse_fields(fields);
   read_num_tokens(fields, &config);
   read_method_fields(fields, &config);
   read_rows(fields, &config);
+  refuse_empty(object, fields);
   check_policy_fields(fields, &config);
   FT_RETURN_IF_ERROR(fields.status());
   find_model(fields, target, &config);
