@@ -125,6 +125,10 @@ struct EngineInfo {
   int second_text_ids = 0;
   std::vector<std::string> labels;  // names of the numbers
   std::string problem_type;         // as the model's config.json has it, or empty
+  // Numbers that Pooling::kTokens gives for each token: of a vector, or of labels; 0: the model has
+  // none of either.
+  int token_size = 0;
+  bool labels_tokens = false;
   // Of a model that reads a pair as one text, with these in the places "{query}" and "{document}",
   // and gives two numbers, of yes and of no; empty: of others.
   std::string pair_template;

@@ -92,8 +92,9 @@ struct SamplingParams {
 // ignored.
 // kAuto: as the model's folder says, else by whether it sees later tokens (the first state) or not
 // (the last one). kMax: the largest of all states' numbers in each place. kMeanSqrtLen: their sum
-// over the root of how many they are. kWeightedMean: state n counts n times.
-enum class Pooling { kNone, kLast, kMean, kCls, kAuto, kMax, kMeanSqrtLen, kWeightedMean };
+// over the root of how many they are. kWeightedMean: state n counts n times. kTokens: what a model
+// with EngineInfo::token_size makes of each token's state, one token behind the other.
+enum class Pooling { kNone, kLast, kMean, kCls, kAuto, kMax, kMeanSqrtLen, kWeightedMean, kTokens };
 
 // Where a prompt that is too long is cut. kAuto: what embeds and judges keeps its beginning, what
 // is written on keeps its end, as vLLM has it.

@@ -104,6 +104,8 @@ struct Combination {
   Fact loads_adapter = {};            // while the engine runs
   int priority = 0;
   Fact generates = {};              // it wants text
+  Fact pools_tokens = {};           // it wants numbers of each token
+  Fact has_token_head = {};         // which the model has
   std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
   Fact gives_logprobs = {};         // --max-logprobs above 0
   Fact keeps_processor_rows = {};   // --max-processor-rows above 0

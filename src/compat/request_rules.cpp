@@ -33,6 +33,15 @@ const CompatRule kRequestRules[] = {
               "(/v1/embeddings, foretoken embed)";
      },
      {.bidirectional = true, .architecture = "BertModel", .generates = true}},
+    {"numbers of each token, a model without such",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.pools_tokens && c.has_token_head.is_false(); },
+     [](const Combination& c) {
+       return "'" + c.architecture +
+              "' makes one vector of a text here, and no numbers of each token; pool texts (task "
+              "embed), or use a folder of ColBERT's form or of a class ...ForTokenClassification";
+     },
+     {.architecture = "BertModel", .pools_tokens = true, .has_token_head = false}},
     {"pooling, fields about tokens",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return !c.beside_pooling.empty(); },

@@ -37,6 +37,7 @@
 #include "engine/step/step_memory.h"
 #include "model/heads/judge_head.h"
 #include "model/heads/row_layers.h"
+#include "model/heads/token_head.h"
 #include "model/registry.h"
 #include "sched/scheduler.h"
 #include "spec/cost_table.h"
@@ -193,6 +194,7 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   std::unique_ptr<Model> model_;
   std::optional<JudgeHead> judge_;                  // of what the model pools
   RowLayers dense_;                                 // the same
+  std::optional<TokenHead> tokens_;                 // of the states of tokens
   std::vector<std::unique_ptr<Drafter>> drafters_;  // they borrow the target's weights
   std::vector<std::string> drafter_names_;
   std::unique_ptr<AdapterRegistry> adapters_;  // null: without, or not on rank 0

@@ -56,6 +56,8 @@ void EngineImpl::fill_info(const ResolvedConfig& config, const AttentionBackend&
     info_.problem_type = std::move(labels.problem_type);
     info_.pair_template = std::move(labels.pair_template);
   }
+  info_.token_size = tokens_ ? tokens_->size() : 0;
+  info_.labels_tokens = tokens_ && tokens_->gives_labels();
   // RoBERTa's positions begin behind some rows, and its texts have two marks between them.
   info_.pair_marks = !model.bidirectional ? 0 : model.first_position_row > 0 ? 2 : 1;
   info_.second_text_ids = model.second_text_ids;

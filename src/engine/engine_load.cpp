@@ -13,6 +13,7 @@
 #include "model/config/rope_table.h"
 #include "model/heads/dense_modules.h"
 #include "model/heads/judge_head.h"
+#include "model/heads/token_head.h"
 #include "model/registry.h"
 
 // How an engine reads its model, adapters and drafters.
@@ -115,7 +116,12 @@ Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,
   const ModelConfig& loaded = model_->config();
   if (!is_dummy(config.load_format)) {
     FT_ASSIGN_OR_RETURN(judge_, JudgeHead::load(target, loaded.hidden_size));
-    FT_ASSIGN_OR_RETURN(dense_, load_dense_modules(target, loaded.hidden_size));
+    if (loaded.bidirectional) {
+      FT_ASSIGN_OR_RETURN(tokens_, TokenHead::load(target, loaded.hidden_size));
+    }
+    if (!tokens_) {
+      FT_ASSIGN_OR_RETURN(dense_, load_dense_modules(target, loaded.hidden_size));
+    }
   }
   const std::string note = long_form_note(
       loaded.rope.full, config.max_model_len > 0 ? config.max_model_len : loaded.max_context);

@@ -54,7 +54,8 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
           .result_limits = {.max_spans = config.max_num_seqs,
                             .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
                             .max_top = config.max_logprobs,
-                            .hidden = model_->config().hidden_size}};
+                            .hidden = model_->config().hidden_size,
+                            .max_states = tokens_ ? config.max_num_batched_tokens : 0}};
 }
 
 // Tables, logits and other memory that steps take after the KV cache was sized, for the longest

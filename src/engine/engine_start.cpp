@@ -316,6 +316,7 @@ RequestLimits EngineImpl::request_limits(const ResolvedConfig& config) const {
                        .pooling = own_pooling(config.model, model.bidirectional),
                        .judge = judge_ ? &*judge_ : nullptr,
                        .dense = dense_.empty() ? nullptr : &dense_,
+                       .tokens = tokens_ ? &*tokens_ : nullptr,
                        .has_priorities = config.policy == SchedulingPolicy::kPriority,
                        .seed = config.seed,
                        .eos_token_ids = eos_token_ids()};

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/host_device.h"
 #include "kernels/step_types.h"
@@ -39,7 +40,9 @@ FT_HD inline int64_t result_bytes(const ResultLimits& limits) {
   return align16(sizeof(ResultHeader)) + align16(limits.max_spans * int64_t{sizeof(SpanResult)}) +
          align16(limits.max_rows * int64_t{sizeof(RowLogprobs)}) +
          align16(int64_t{limits.max_rows} * limits.max_top * int64_t{sizeof(TopLogprob)}) +
-         align16(int64_t{limits.max_spans} * limits.hidden * int64_t{sizeof(float)});
+         align16(int64_t{limits.max_spans} * limits.hidden * int64_t{sizeof(float)}) +
+         align16(limits.max_states > 0 ? limits.max_spans * int64_t{sizeof(RowsOfStates)} : 0) +
+         align16(int64_t{limits.max_states} * limits.hidden * int64_t{sizeof(float)});
 }
 
 FT_HD inline ResultView result_view(void* base, const ResultLimits& limits) {
@@ -54,7 +57,21 @@ FT_HD inline ResultView result_view(void* base, const ResultLimits& limits) {
   view.top = reinterpret_cast<TopLogprob*>(at);
   at += align16(int64_t{limits.max_rows} * limits.max_top * int64_t{sizeof(TopLogprob)});
   view.pooled = reinterpret_cast<float*>(at);
+  at += align16(int64_t{limits.max_spans} * limits.hidden * int64_t{sizeof(float)});
+  view.state_rows = reinterpret_cast<RowsOfStates*>(at);
+  at += align16(limits.max_states > 0 ? limits.max_spans * int64_t{sizeof(RowsOfStates)} : 0);
+  view.states = reinterpret_cast<float*>(at);
   return view;
+}
+
+// What the host finds of a pooling span that has ended: the states of its tokens, or one.
+inline std::span<const float> pooled_states(const ResultView& view, const ResultLimits& limits,
+                                            size_t span) {
+  const auto hidden = static_cast<size_t>(limits.hidden);
+  const RowsOfStates rows = limits.max_states > 0 ? view.state_rows[span] : RowsOfStates{};
+  if (rows.count == 0) return {view.pooled + span * hidden, hidden};
+  return {view.states + static_cast<size_t>(rows.begin) * hidden,
+          static_cast<size_t>(rows.count) * hidden};
 }
 
 }  // namespace foretoken

@@ -23,9 +23,10 @@ enum class DevicePooling : int32_t {
   kFirst = 1,
   kLast = 2,
   kMean = 3,
-  kMax = 4,          // of each column
-  kMeanSqrtLen = 5,  // the sum over the root of the length
-  kWeightedMean = 6  // state n, from 1 on, counts n times
+  kMax = 4,           // of each column
+  kMeanSqrtLen = 5,   // the sum over the root of the length
+  kWeightedMean = 6,  // state n, from 1 on, counts n times
+  kTokens = 7         // all of them, of a prompt that is one span
 };
 
 // What a request asks of its slot. Written by the step that holds the sequence's first span.
@@ -282,9 +283,16 @@ struct TopLogprob {
 // Capacities of a result, fixed at start-up.
 struct ResultLimits {
   int32_t max_spans;
-  int32_t max_rows;  // logits rows that can carry logprobs; 0: none can
-  int32_t max_top;   // alternatives a row
-  int32_t hidden;    // floats of a pooled state; 0: nothing is pooled
+  int32_t max_rows;        // logits rows that can carry logprobs; 0: none can
+  int32_t max_top;         // alternatives a row
+  int32_t hidden;          // floats of a pooled state; 0: nothing is pooled
+  int32_t max_states = 0;  // token rows whose states can be handed back; 0: none
+};
+
+// Which rows of ResultView::states a span has.
+struct RowsOfStates {
+  int32_t begin;
+  int32_t count;
 };
 
 // When a step ran, in nanoseconds of a clock of the device; an entry of a ring in pinned memory.
@@ -300,6 +308,10 @@ struct ResultView {
   RowLogprobs* rows;  // [max_rows] by logits row
   TopLogprob* top;    // [max_rows, max_top], the likeliest first
   float* pooled;      // [max_spans, hidden]; valid where a pooling span ended with kStop
+  // Of pooling spans that ended so, where there are max_states; pooled is not read where a span has
+  // some.
+  RowsOfStates* state_rows;  // [max_spans]
+  float* states;             // [max_states, hidden] by token row
 };
 
 }  // namespace foretoken

@@ -23,5 +23,13 @@ TEST(EmbeddingScore, SumsInDoublePrecision) {
   EXPECT_NEAR(embedding_score(large, other), 1e-4, 1e-7);
 }
 
+TEST(EmbeddingScore, EachTokenCountsByTheNearestOfTheOthers) {
+  const std::vector<float> query = {1, 0, 0, 1};
+  const std::vector<float> document = {0.5f, 0, 0.25f, 0.75f, 0, -1};
+  EXPECT_EQ(token_score(query, document, 2), 0.5 + 0.75);
+  EXPECT_EQ(token_score(document, query, 2), 0.5 + 0.75 + 0);
+  EXPECT_EQ(token_score(query, {}, 2), 0);
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -30,11 +30,16 @@ TEST(PlanLayout, PartsAreAlignedInOrderAndInside) {
 }
 
 TEST(PlanLayout, ResultPartsAreAlignedInOrderAndInside) {
-  for (const ResultLimits limits : {ResultLimits{3, 0, 0, 0}, ResultLimits{5, 7, 3, 9}}) {
+  for (const ResultLimits limits :
+       {ResultLimits{3, 0, 0, 0}, ResultLimits{5, 7, 3, 9}, ResultLimits{5, 7, 3, 9, 6}}) {
     std::vector<char> memory(static_cast<size_t>(result_bytes(limits)));
     const ResultView view = result_view(memory.data(), limits);
-    const int64_t offsets[] = {offset(memory.data(), view.spans), offset(memory.data(), view.rows),
-                               offset(memory.data(), view.top), offset(memory.data(), view.pooled),
+    const int64_t offsets[] = {offset(memory.data(), view.spans),
+                               offset(memory.data(), view.rows),
+                               offset(memory.data(), view.top),
+                               offset(memory.data(), view.pooled),
+                               offset(memory.data(), view.state_rows),
+                               offset(memory.data(), view.states),
                                result_bytes(limits)};
     EXPECT_GE(offsets[0], int64_t{sizeof(ResultHeader)});
     EXPECT_GE(offsets[1] - offsets[0], limits.max_spans * int64_t{sizeof(SpanResult)});
@@ -42,6 +47,9 @@ TEST(PlanLayout, ResultPartsAreAlignedInOrderAndInside) {
     EXPECT_GE(offsets[3] - offsets[2],
               limits.max_rows * limits.max_top * int64_t{sizeof(TopLogprob)});
     EXPECT_GE(offsets[4] - offsets[3], limits.max_spans * limits.hidden * int64_t{sizeof(float)});
+    const int64_t spans = limits.max_states > 0 ? limits.max_spans : 0;
+    EXPECT_GE(offsets[5] - offsets[4], spans * int64_t{sizeof(RowsOfStates)});
+    EXPECT_GE(offsets[6] - offsets[5], limits.max_states * limits.hidden * int64_t{sizeof(float)});
     for (const int64_t at : offsets) EXPECT_EQ(at % 16, 0);
   }
 }

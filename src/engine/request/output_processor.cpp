@@ -12,6 +12,7 @@
 #include "engine/request/logprob_text.h"
 #include "model/heads/judge_head.h"
 #include "model/heads/row_layers.h"
+#include "model/heads/token_head.h"
 
 namespace foretoken {
 namespace {
@@ -67,13 +68,18 @@ void attach_logprobs(RequestState& request) {
 
 void attach_embedding(RequestState& request) {
   std::vector<float>& state = request.embedding;
+  const Request& asked = request.group->request;
+  if (asked.pooling == Pooling::kTokens && request.group->tokens != nullptr) {
+    request.output.embedding = request.group->tokens->run(state, asked.normalize);
+    return;
+  }
   const JudgeHead* judge = request.group->judge;
   if (judge != nullptr) {
     state = judge->judge(state);
   } else if (const RowLayers* dense = request.group->dense; dense != nullptr) {
     state = dense->run(state);
   }
-  if (judge == nullptr && request.group->request.normalize) {
+  if (judge == nullptr && asked.normalize) {
     double sum = 0;
     for (const float x : state) sum += double{x} * x;
     const double length = std::sqrt(sum);

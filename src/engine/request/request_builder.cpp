@@ -389,6 +389,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
                       slot_wishes(request, lengths, slot_ids, limits, number));
   const auto group = make_group(std::move(request), std::move(callback), tokenizer, number);
   group->judge = limits.judge;
+  group->tokens = limits.tokens;
   group->dense = limits.dense;
   std::vector<std::unique_ptr<RequestState>> states;
   for (int choice = 0; choice < group->num_open; ++choice) {
@@ -402,7 +403,10 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
     state.output.request_id = group->request.request_id;
     state.output.index = choice;
     state.stats.num_prompt_tokens = lengths.prompt_len;
-    if (state.sequence.pools) state.embedding.resize(static_cast<size_t>(limits.hidden_size));
+    if (state.sequence.pools) {
+      const int64_t rows = group->request.pooling == Pooling::kTokens ? lengths.prompt_len : 1;
+      state.embedding.resize(static_cast<size_t>(rows * limits.hidden_size));
+    }
     add_logprobs(state);
     FT_RETURN_IF_ERROR(add_text_parts(state));
   }

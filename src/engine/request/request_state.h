@@ -19,6 +19,7 @@
 namespace foretoken {
 
 class JudgeHead;
+class TokenHead;
 class RowLayers;
 
 // What the choices of one request share; lives as long as any of their records.
@@ -26,6 +27,7 @@ struct RequestGroup {
   Request request;                       // constant once submitted
   const Tokenizer* tokenizer = nullptr;  // null: outputs have no text
   const JudgeHead* judge = nullptr;      // as of RequestLimits
+  const TokenHead* tokens = nullptr;     // the same
   const RowLayers* dense = nullptr;      // the same
   // Set from any thread: the engine thread ends every choice soon.
   std::atomic<bool> end_requested{false};

@@ -8,6 +8,7 @@
 #include "engine/request/logprob_record.h"
 #include "engine/step/clocks/phase_scope.h"
 #include "engine/step/plan_encoder.h"
+#include "kernels/plan_layout.h"
 #include "kernels/step/publish.h"
 
 namespace foretoken {
@@ -458,8 +459,9 @@ void EngineLoop::take_rows(const StepPlan& plan, size_t index, const ResultView&
     record_logprobs(plan.spans[index], result, view, result_limits_, *request.logprobs);
   }
   if (!request.embedding.empty() && has_pooled(result)) {
-    const float* state = view.pooled + static_cast<int64_t>(index) * result_limits_.hidden;
-    std::copy_n(state, result_limits_.hidden, request.embedding.begin());
+    const std::span<const float> states = pooled_states(view, result_limits_, index);
+    FT_CHECK(states.size() <= request.embedding.size());
+    std::copy(states.begin(), states.end(), request.embedding.begin());
   }
 }
 

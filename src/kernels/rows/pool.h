@@ -14,6 +14,7 @@ namespace foretoken {
 // the largest; kFirst, kLast: that one row), and when the span reaches the last prompt token,
 // writes the pooled state (sums: divided by `pool_divisor`) to ResultView::pooled. The sum's order
 // does not depend on the chunking. A span that starts at position 0 starts its accumulator anew.
+// kTokens: the span's states are copied to ResultView::states, where there is room for all rows.
 struct PoolArgs {
   static constexpr Op kOp = Op::kPool;
   const void* states;  // [token rows, hidden] after the final norm
@@ -33,6 +34,13 @@ FT_HD inline float pool_divisor(DevicePooling pooling, int32_t len) {
   if (pooling == DevicePooling::kMeanSqrtLen) return sqrtf(count);
   if (pooling == DevicePooling::kWeightedMean) return count * (count + 1) / 2;
   return 1;
+}
+
+// What the host finds of a span that is complete.
+FT_HD inline RowsOfStates state_rows(const SpanState& span, DevicePooling pooling,
+                                     const ResultLimits& limits) {
+  const bool fits = span.row_begin + span.num_rows <= limits.max_states;
+  return {span.row_begin, pooling == DevicePooling::kTokens && fits ? span.num_rows : 0};
 }
 
 void pool(Queue& queue, const PoolArgs& args);

@@ -282,6 +282,22 @@ constexpr std::pair<std::string_view, const char*> kSameClass[] = {
     {"XLMRobertaForMaskedLM", "XLMRobertaModel"},
     {"XLMRobertaForSequenceClassification", "XLMRobertaModel"},
     {"XverseForCausalLM", "LlamaForCausalLM"},
+    {"AlbertForTokenClassification", "AlbertModel"},
+    {"BertForTokenClassification", "BertModel"},
+    {"CamembertForTokenClassification", "CamembertModel"},
+    {"DebertaV2ForTokenClassification", "DebertaV2Model"},
+    {"DistilBertForTokenClassification", "DistilBertModel"},
+    {"ElectraForTokenClassification", "ElectraModel"},
+    {"ErnieForTokenClassification", "ErnieModel"},
+    {"MPNetForTokenClassification", "MPNetModel"},
+    {"ModernBertForTokenClassification", "ModernBertModel"},
+    {"RobertaForTokenClassification", "RobertaModel"},
+    {"XLMRobertaForTokenClassification", "XLMRobertaModel"},
+    {"GteForTokenClassification", "GteModel"},
+    {"GteNewForTokenClassification", "GteModel"},
+    {"NewForTokenClassification", "GteModel"},
+    {"HF_ColBERT", "BertModel"},
+    {"ColBERTModernBertModel", "ModernBertModel"},
 };
 
 }  // namespace

@@ -38,6 +38,9 @@ Result<After> read_activation(const Json& config, const std::string& where) {
 Status add_module(const fs::path& folder, RowLayers* layers) {
   const std::string where = (folder / "config.json").string();
   FT_ASSIGN_OR_RETURN(const Json config, read_json_file(where));
+  if (config.is_object() && config.value("use_residual", Json()) == true) {
+    return unsupported(where + ": use_residual is not built; use a model without residual modules");
+  }
   FT_ASSIGN_OR_RETURN(const After after, read_activation(config, where));
   FT_ASSIGN_OR_RETURN(const Checkpoint files, Checkpoint::open(ModelFiles(folder.string())));
   return layers->add(files, "linear", after);
@@ -85,6 +88,22 @@ Result<RowLayers> load_dense_modules(const ModelFiles& model, int32_t hidden_siz
                               std::to_string(layers.inputs()) + " numbers, the model makes " +
                               std::to_string(hidden_size) + "; fetch the folder again");
     }
+  }
+  return layers;
+}
+
+Result<RowLayers> load_token_modules(const ModelFiles& model) {
+  RowLayers layers;
+  const fs::path folder = model.path(), list = folder / "modules.json";
+  std::error_code ignored;
+  if (model.is_gguf() || !fs::exists(list, ignored)) return layers;
+  FT_ASSIGN_OR_RETURN(const Json modules, read_json_list(list.string()));
+  for (const Json& module : modules) {
+    if (text_of(module, "type").ends_with(".Pooling")) return layers;
+  }
+  for (const Json& module : modules) {
+    if (!text_of(module, "type").ends_with(".Dense")) continue;
+    FT_RETURN_IF_ERROR(add_module(folder / text_of(module, "path"), &layers));
   }
   return layers;
 }

@@ -14,4 +14,8 @@ namespace foretoken {
 // not built.
 Result<RowLayers> load_dense_modules(const ModelFiles& model, int32_t hidden_size);
 
+// Those of a folder whose modules.json has no Pooling, which the state of each token goes through
+// (PyLate); empty where there are none. Errors as of load_dense_modules.
+Result<RowLayers> load_token_modules(const ModelFiles& model);
+
 }  // namespace foretoken

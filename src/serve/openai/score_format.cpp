@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/embedding_score.h"
 #include "serve/answer/sse.h"
@@ -34,6 +35,14 @@ Scores judgements(const std::vector<const OutputSum*>& sums, bool raw) {
   return scores;
 }
 
+double nearness(const ScoreRequest& request, const std::vector<float>& query,
+                const std::vector<float>& answer) {
+  const auto size = static_cast<size_t>(request.token_size);
+  if (size > 0) return token_score(query, answer, size);
+  // A cosine, also where rounding would have it otherwise.
+  return std::clamp(embedding_score(query, answer), -1.0, 1.0);
+}
+
 Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& sums) {
   if (request.judged) return judgements(sums, request.raw_scores);
   Scores scores;
@@ -41,9 +50,7 @@ Scores score(const ScoreRequest& request, const std::vector<const OutputSum*>& s
   for (size_t i = 0; i < request.second.size(); ++i) {
     const RequestOutput& query = only_choice(*sums[num_first == 1 ? 0 : i]);
     const RequestOutput& answer = only_choice(*sums[num_first + i]);
-    // A cosine, also where rounding would have it otherwise.
-    scores.values.push_back(
-        std::clamp(embedding_score(query.embedding, answer.embedding), -1.0, 1.0));
+    scores.values.push_back(nearness(request, query.embedding, answer.embedding));
     scores.num_tokens += query.stats.num_prompt_tokens + answer.stats.num_prompt_tokens;
   }
   return scores;
@@ -63,6 +70,18 @@ ordered_json tei_ranking(const ScoreRequest& request, const Scores& scores,
 
 ordered_json usage_of(int64_t num_tokens) {
   return {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}};
+}
+
+// Of one label how likely it is, of several their parts of 1.
+void share_labels(std::span<float> numbers) {
+  if (numbers.size() == 1) {
+    numbers[0] = static_cast<float>(1 / (1 + std::exp(-double{numbers[0]})));
+    return;
+  }
+  const double most = *std::max_element(numbers.begin(), numbers.end());
+  double sum = 0;
+  for (const float number : numbers) sum += std::exp(number - most);
+  for (float& number : numbers) number = static_cast<float>(std::exp(number - most) / sum);
 }
 
 ClassRule rule_of_model(const EngineInfo& info) {
@@ -120,6 +139,18 @@ std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
   return json_text(body);
 }
 
+// Of a text, or one for each of its tokens.
+ordered_json PoolingFormat::data_of(const std::vector<float>& numbers) const {
+  if (tokens_.size == 0) return embedding_value(request_, numbers);
+  ordered_json rows = ordered_json::array();
+  for (auto at = numbers.begin(); numbers.end() - at >= tokens_.size; at += tokens_.size) {
+    std::vector<float> row(at, at + tokens_.size);
+    if (tokens_.are_labels) share_labels(row);
+    rows.push_back(embedding_value(request_, std::move(row)));
+  }
+  return rows;
+}
+
 std::string PoolingFormat::whole(const std::vector<const OutputSum*>& sums) {
   ordered_json body = start_openai_body("list", label());
   body["data"] = ordered_json::array();
@@ -129,7 +160,7 @@ std::string PoolingFormat::whole(const std::vector<const OutputSum*>& sums) {
     num_tokens += choice.stats.num_prompt_tokens;
     body["data"].push_back({{"index", body["data"].size()},
                             {"object", "pooling"},
-                            {"data", embedding_value(request_, choice.embedding)}});
+                            {"data", data_of(choice.embedding)}});
   }
   body["usage"] = usage_of(num_tokens);
   put_warnings(request_.warnings, &body);

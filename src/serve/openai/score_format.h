@@ -53,16 +53,25 @@ class RerankFormat final : public PooledFormat {
   const ScoreRequest request_;
 };
 
+// What a text becomes that is told token by token.
+struct TokenNumbers {
+  int size = 0;             // of each token; 0: the text becomes one vector
+  bool are_labels = false;  // which become parts of 1
+};
+
 // {"id", "object": "list", "created", "model", "data": [{"index", "object": "pooling", "data"}],
-// "usage"} of /pooling.
+// "usage"} of /pooling; "data" of a text that is told token by token is a list for each.
 class PoolingFormat final : public PooledFormat {
  public:
-  PoolingFormat(OpenAiRequest request, OpenAiLabel label)
-      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+  PoolingFormat(OpenAiRequest request, TokenNumbers tokens, OpenAiLabel label)
+      : PooledFormat(std::move(label)), request_(std::move(request)), tokens_(tokens) {}
   std::string whole(const std::vector<const OutputSum*>& sums) override;
 
  private:
+  nlohmann::ordered_json data_of(const std::vector<float>& numbers) const;
+
   const OpenAiRequest request_;
+  const TokenNumbers tokens_;
 };
 
 // What becomes of the numbers that a model gives a text's labels.

@@ -11,8 +11,9 @@ namespace foretoken {
 // A body of /v1/score or /v1/rerank: texts that are compared in pairs, by their embeddings or by a
 // model that judges both at once.
 struct ScoreRequest {
-  OpenAiRequest embeddings;        // of `first`, then of `second`; or of each pair
-  bool judged = false;             // the latter
+  OpenAiRequest embeddings;  // of `first`, then of `second`; or of each pair
+  bool judged = false;       // the latter
+  int token_size = 0;  // of the vectors of tokens that are compared; 0: those of whole texts are
   std::vector<std::string> first;  // one, which stands against all of `second`, or equally many
   std::vector<std::string> second;
   int top_n = 0;  // of a ranking; 0: all

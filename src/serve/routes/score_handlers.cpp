@@ -16,28 +16,52 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// vLLM's "task" of /pooling: this server pools a text to one vector.
-Status take_task(Body& body) {
+// vLLM's "task" of /pooling: a text becomes one vector, or numbers of each token, which goes
+// without saying for a model that has such.
+struct PoolingTask {
+  bool of_tokens = false;
+  bool activates = true;  // labels of tokens become parts of 1
+};
+
+Result<PoolingTask> take_task(const EngineInfo& info, Body& body) {
   JsonFields fields(body, "");
   std::string task;
+  PoolingTask taken;
   fields.read("task", &task);
+  for (const char* name : {"activation", "use_activation", "softmax"}) {
+    if (info.labels_tokens) fields.read(name, &taken.activates);
+  }
   FT_RETURN_IF_ERROR(fields.status());
   // vLLM's others.
-  constexpr const char* kOtherTasks[] = {"classify",    "score",          "plugin",
-                                         "token_embed", "token_classify", "embed&token_classify"};
+  constexpr const char* kOtherTasks[] = {"classify", "score", "plugin", "embed&token_classify"};
   const bool known =
       std::find(std::begin(kOtherTasks), std::end(kOtherTasks), task) != std::end(kOtherTasks);
-  if (!task.empty() && task != "embed" && !known) {
-    return invalid_argument("'task' must be \"embed\", not \"" + shown_name(task) + "\"");
+  const bool names_tokens = task == "token_embed" || task == "token_classify";
+  if (!task.empty() && task != "embed" && !names_tokens && !known) {
+    return invalid_argument(
+        "'task' must be \"embed\", \"token_embed\" or \"token_classify\", not \"" +
+        shown_name(task) + "\"");
   }
   if (known) {
-    return unsupported("'task' may be \"embed\" here, not \"" + task +
-                       "\": this server pools a text to one vector");
+    return unsupported(
+        "'task' may be \"embed\", \"token_embed\" or \"token_classify\" here, not \"" + task +
+        "\"; texts are classified by /classify and compared by /score");
   }
+  if (names_tokens && info.token_size > 0 && (task == "token_classify") != info.labels_tokens) {
+    return unsupported("'task' may not be \"" + task + "\": this model gives " +
+                       (info.labels_tokens ? "labels" : "vectors") + " of tokens");
+  }
+  taken.of_tokens = names_tokens || (task.empty() && info.token_size > 0);
   body.erase("task");
-  // Of classifiers.
-  for (const char* name : {"activation", "softmax"}) body.erase(name);
-  return {};
+  for (const char* name : {"activation", "use_activation", "softmax"}) body.erase(name);
+  return taken;
+}
+
+// Texts are compared token by token where the model gives vectors of these.
+void compare_tokens(const EngineInfo& info, ScoreRequest* request) {
+  if (info.token_size == 0 || info.labels_tokens) return;
+  request->token_size = info.token_size;
+  for (Request& each : request->embeddings.requests) each.pooling = Pooling::kTokens;
 }
 
 Status check_classes(const ServeContext& context) {
@@ -201,6 +225,7 @@ Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_score_request(body, context.defaults));
   FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
   FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
+  compare_tokens(context.engine.info(), &request);
   return run_pooled(context, exchange, "score-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<ScoreFormat>(request, std::move(label));
   });
@@ -211,6 +236,7 @@ Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
   FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
   FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
+  compare_tokens(context.engine.info(), &request);
   return run_pooled(context, exchange, "rerank-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<RerankFormat>(request, std::move(label));
   });
@@ -218,11 +244,17 @@ Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange
 
 Status handle_pooling(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                       Body body) {
-  FT_RETURN_IF_ERROR(take_task(body));
+  const EngineInfo& info = context.engine.info();
+  FT_ASSIGN_OR_RETURN(const PoolingTask task, take_task(info, body));
   FT_ASSIGN_OR_RETURN(OpenAiRequest request,
                       parse_openai_request(OpenAiKind::kEmbedding, body, context.defaults));
+  TokenNumbers tokens;
+  if (task.of_tokens) {
+    for (Request& each : request.requests) each.pooling = Pooling::kTokens;
+    tokens = {info.token_size, info.labels_tokens && task.activates};
+  }
   return run_pooled(context, exchange, "pool-", request, [&](OpenAiLabel label) {
-    return std::make_unique<PoolingFormat>(request, std::move(label));
+    return std::make_unique<PoolingFormat>(request, tokens, std::move(label));
   });
 }
 

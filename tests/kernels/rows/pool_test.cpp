@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/plan_layout.h"
 #include "support/random_data.h"
 #include "support/step_data.h"
 #include "support/thinning.h"
@@ -96,6 +97,42 @@ class PoolTest : public StepTest {
     return pooling == DevicePooling::kMean ? sum / len : sum;
   }
 };
+
+// Spans of other kinds beside them have none.
+TEST_F(PoolTest, StatesOfTokensAreHandedBackByRow) {
+  constexpr int kHidden = 5;
+  StepSizes sizes;
+  sizes.block_size = 16;
+  sizes.max_blocks = 16;
+  sizes.max_rows = 64;
+  sizes.result_limits = {kSlots, 0, 0, kHidden, 64};
+  StepData d{sizes};
+  const int lens[] = {3, 7};
+  for (int s = 0; s < 2; ++s) {
+    d.set_sequence(s, std::vector<int32_t>(static_cast<size_t>(lens[s]), 7), 0);
+    d.params[static_cast<size_t>(s)].prompt_len = lens[s];
+    d.params[static_cast<size_t>(s)].pooling =
+        static_cast<int32_t>(s == 0 ? DevicePooling::kMean : DevicePooling::kTokens);
+  }
+  d.header.num_spans = 0;
+  for (int s = 0; s < 2; ++s) d.add_span(s, lens[s], 5);
+  float* sums = to_device(std::vector<float>(size_t{(kSlots + 1) * kHidden}));
+  run_prepare(d);
+  const TypedData states = states_of(d, kHidden, DType::kF32);
+  pool(queue(), {to_device(states.bytes), tensors_, batch_, sums, result_, d.sizes.result_limits,
+                 kHidden, DType::kF32});
+  const auto size = static_cast<size_t>(result_bytes(d.sizes.result_limits));
+  auto bytes = read(static_cast<const uint8_t*>(static_cast<const void*>(result_)), size);
+  const ResultView view = result_view(bytes.data(), d.sizes.result_limits);
+  EXPECT_EQ(pooled_states(view, d.sizes.result_limits, 0).size(), size_t{kHidden});
+  const auto all = pooled_states(view, d.sizes.result_limits, 1);
+  ASSERT_EQ(all.size(), size_t{7 * kHidden});
+  for (int position = 0; position < 7; ++position) {
+    const std::vector<float> wanted = state_of(1, position, kHidden);
+    const auto row = all.subspan(static_cast<size_t>(position) * kHidden, kHidden);
+    EXPECT_EQ(std::vector<float>(row.begin(), row.end()), wanted) << position;
+  }
+}
 
 TEST_F(PoolTest, EveryKindMatchesDoublePrecisionInEveryChunking) {
   const std::vector<int> lens = {1, 5, 63, 200};

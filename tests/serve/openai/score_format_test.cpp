@@ -57,12 +57,31 @@ TEST(ScoreFormat, PooledVectors) {
   OpenAiRequest request;
   request.requests.resize(1);
   request.dimensions = 1;
-  PoolingFormat format(request, {.id = "pool-1", .model = "m"});
+  PoolingFormat format(request, {}, {.id = "pool-1", .model = "m"});
   const json body = json::parse(format.whole({&kNear}));
   EXPECT_EQ(body["data"][0]["object"], "pooling");
   EXPECT_EQ(body["data"][0]["data"], (json{1.0}));
   EXPECT_EQ(body["usage"]["prompt_tokens"], 7);
   EXPECT_EQ(json::parse(format.error(invalid_argument("'x' is wrong")))["error"]["param"], "x");
+}
+
+TEST(ScoreFormat, TokensAreToldOneByOne) {
+  OpenAiRequest request;
+  request.requests.resize(1);
+  const OutputSum two = pooled({0, 0, 5, 5}, 2);
+  PoolingFormat vectors(request, {.size = 2}, {.id = "pool-1", .model = "m"});
+  EXPECT_EQ(json::parse(vectors.whole({&two}))["data"][0]["data"], (json{{0.0, 0.0}, {5.0, 5.0}}));
+  PoolingFormat labels(request, {.size = 2, .are_labels = true}, {.id = "pool-1", .model = "m"});
+  EXPECT_EQ(json::parse(labels.whole({&two}))["data"][0]["data"], (json{{0.5, 0.5}, {0.5, 0.5}}));
+}
+
+TEST(ScoreFormat, TextsAreComparedTokenByToken) {
+  ScoreRequest request = ranking(0, true);
+  request.token_size = 1;
+  ScoreFormat format(request, {.id = "score-1", .model = "m"});
+  const json body = json::parse(format.whole({&kQuery, &kFar, &kNear}));
+  EXPECT_EQ(body["data"][0]["score"], 1.0);
+  EXPECT_NEAR(body["data"][1]["score"].get<double>(), 0.8, 1e-6);
 }
 
 EngineInfo info_of(std::vector<std::string> labels, const std::string& problem_type) {

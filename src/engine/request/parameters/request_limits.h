@@ -11,6 +11,7 @@ namespace foretoken {
 
 class AdapterRegistry;
 class JudgeHead;
+class TokenHead;
 class RowLayers;
 
 // One of the engine's drafters, as requests name it.
@@ -38,6 +39,7 @@ struct RequestLimits {
   Pooling pooling = Pooling::kLast;     // of kAuto
   const JudgeHead* judge = nullptr;     // judges pooled states; null: they are told themselves
   const RowLayers* dense = nullptr;     // that pooled states go through; null: none
+  const TokenHead* tokens = nullptr;    // that states of tokens go through; null: none
   bool has_priorities = false;          // the scheduling policy "priority"
   uint64_t seed = 0;
   std::vector<int32_t> eos_token_ids;

@@ -123,6 +123,8 @@ Status check_combination(const Request& request, const RequestLimits& limits, bo
   c.priority = request.priority;
   c.has_priorities = limits.has_priorities;
   c.generates = request.pooling == Pooling::kNone;
+  c.pools_tokens = request.pooling == Pooling::kTokens;
+  c.has_token_head = limits.tokens != nullptr;
   if (request.pooling != Pooling::kNone) c.beside_pooling = field_about_tokens(request);
   return compat(c);
 }

@@ -51,6 +51,8 @@ DevicePooling device_pooling(Pooling wanted, const RequestLimits& limits) {
       return DevicePooling::kMeanSqrtLen;
     case Pooling::kWeightedMean:
       return DevicePooling::kWeightedMean;
+    case Pooling::kTokens:
+      return DevicePooling::kTokens;
   }
   return DevicePooling::kNone;
 }

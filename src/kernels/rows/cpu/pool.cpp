@@ -100,6 +100,18 @@ void gather(const Piece& piece, DevicePooling pooling, int32_t first, bool compl
   }
 }
 
+void tell_states(const Piece& piece, DevicePooling pooling, int32_t index) {
+  const ResultView view = result_view(piece.args.result, piece.args.limits);
+  const RowsOfStates rows = state_rows(piece.span, pooling, piece.args.limits);
+  if (piece.begin == 0) view.state_rows[index] = rows;
+  for (int32_t i = 0; i < rows.count; ++i) {
+    float* to = view.states + int64_t{rows.begin + i} * piece.args.hidden + piece.begin;
+    piece.with_state(i, [&](const auto* row) {
+      for (int c = 0; c < piece.count; ++c) to[c] = load_one(row + c);
+    });
+  }
+}
+
 void pool_piece(const PoolArgs& a, int32_t index, int begin) {
   const SpanState& span = a.tensors.spans[index];
   const auto pooling = static_cast<DevicePooling>(a.batch.params[span.slot].pooling);
@@ -107,6 +119,8 @@ void pool_piece(const PoolArgs& a, int32_t index, int begin) {
   const SlotState& slot = a.batch.slots[span.slot];
   const Piece piece{a, span, begin, std::min(kSlice, a.hidden - begin)};
   const bool complete = slot.computed + span.num_rows == slot.len;
+  if (complete && a.limits.max_states > 0) tell_states(piece, pooling, index);
+  if (pooling == DevicePooling::kTokens) return;
   gather(piece, pooling, slot.computed, complete);
   if (!complete) return;
   const float divisor = pool_divisor(pooling, slot.len);

@@ -27,6 +27,14 @@ __global__ void __launch_bounds__(kThreads) pool_kernel(PoolArgs args) {
   const T* states =
       static_cast<const T*>(args.states) + int64_t{span.row_begin} * args.hidden + column;
   const auto state = [&](int row) { return to_float(states[int64_t{row} * args.hidden]); };
+  if (complete && args.limits.max_states > 0) {
+    const ResultView view = result_view(args.result, args.limits);
+    const RowsOfStates rows = state_rows(span, pooling, args.limits);
+    if (column == 0) view.state_rows[index] = rows;
+    float* to = view.states + int64_t{rows.begin} * args.hidden + column;
+    for (int row = 0; row < rows.count; ++row) to[int64_t{row} * args.hidden] = state(row);
+  }
+  if (pooling == DevicePooling::kTokens) return;
   float* accumulator = args.accumulators + int64_t{span.slot} * args.hidden + column;
   const bool is_max = pooling == DevicePooling::kMax;
   float sum = first > 0 ? *accumulator : is_max ? -INFINITY : 0.0f;

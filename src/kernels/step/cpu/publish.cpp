@@ -42,6 +42,10 @@ void copy_pooled(const ResultView& to, const ResultView& from, const ResultLimit
     if (!has_pooled(from.spans[i])) continue;
     const int64_t begin = int64_t{i} * limits.hidden;
     copy(to.pooled + begin, from.pooled + begin, limits.hidden);
+    if (limits.max_states == 0) continue;
+    const RowsOfStates rows = to.state_rows[i] = from.state_rows[i];
+    const int64_t first = int64_t{rows.begin} * limits.hidden;
+    copy(to.states + first, from.states + first, int64_t{rows.count} * limits.hidden);
   }
 }
 

@@ -53,6 +53,12 @@ __device__ void copy_pooled(const ResultView& to, const ResultView& from,
     if (!has_pooled(from.spans[span])) continue;
     const int64_t begin = int64_t{span} * limits.hidden;
     for_share(limits.hidden, [&](int64_t i) { to.pooled[begin + i] = from.pooled[begin + i]; });
+    if (limits.max_states == 0) continue;
+    const RowsOfStates rows = from.state_rows[span];
+    if (threadIdx.x == 0) to.state_rows[span] = rows;
+    const int64_t first = int64_t{rows.begin} * limits.hidden;
+    for_share(int64_t{rows.count} * limits.hidden,
+              [&](int64_t i) { to.states[first + i] = from.states[first + i]; });
   }
 }
 
