@@ -24,6 +24,6 @@ class PoolingParams:
         if self.task not in (None, "embed", "token_embed"):
             raise NotImplementedError(f"the pooling task {self.task!r} is not built; use 'embed'")
         if self.task == "token_embed":
-            raise NotImplementedError("states of single tokens are not built; use task 'embed'")
+            raise NotImplementedError("vectors of tokens are told by a server (/pooling); use task 'embed'")
         if self.normalize is None:
             self.normalize = self.use_activation

@@ -34,7 +34,7 @@ const CompatRule kRequestRules[] = {
      },
      {.bidirectional = true, .architecture = "BertModel", .generates = true}},
     {"numbers of each token, a model without such",
-     StatusCode::kInvalidArgument,
+     StatusCode::kUnsupported,
      [](const Combination& c) { return c.pools_tokens && c.has_token_head.is_false(); },
      [](const Combination& c) {
        return "'" + c.architecture +

@@ -213,7 +213,7 @@ json openapi_more_parts(const OpenApiFacts& facts) {
       llama_body(facts, R"({"prompt":{"$ref":"#/components/schemas/LlamaPrompt"}})");
   open_model_name(facts, &parts["LlamaEmbeddingRequest"]);
   json pooling = openapi_body(kEmbeddingBody, facts);
-  pooling["properties"]["task"] = {{"enum", {"embed", nullptr}}};
+  pooling["properties"]["task"] = {{"enum", {"embed", "token_embed", "token_classify", nullptr}}};
   parts["PoolingRequest"] = std::move(pooling);
   if (!facts.fills_gaps) return parts;
   json infill =
