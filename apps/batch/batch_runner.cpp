@@ -13,17 +13,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* id_prefix(const BatchLine& line) {
-  if (line.form == BatchForm::kScores) return "score";
-  if (line.form == BatchForm::kRanking) return "rerank";
-  if (line.form == BatchForm::kResponse) return "resp";
+// As a server gives it.
+std::string make_answer_id(const BatchLine& line) {
+  if (line.form == BatchForm::kScores) return make_openai_id("score");
+  if (line.form == BatchForm::kRanking) return make_openai_id("rerank");
+  if (line.form == BatchForm::kResponse) return "resp_" + make_openai_id("").substr(1);
   switch (line.kind) {
     case OpenAiKind::kChat:
-      return "chatcmpl";
+      return make_openai_id("chatcmpl");
     case OpenAiKind::kCompletion:
-      return "cmpl";
+      return make_openai_id("cmpl");
     default:
-      return "embd";
+      return make_openai_id("embd");
   }
 }
 
@@ -49,7 +50,7 @@ ordered_json BatchJob::output_line(const BatchReport& report) const {
                            {"request_id", make_openai_id("req")}};
   if (error.ok()) {
     response["body"] =
-        answer({.id = make_openai_id(id_prefix(line)),
+        answer({.id = make_answer_id(line),
                 .model = request.model.empty() ? report.model : request.model,
                 .created = unix_seconds(),
                 .num_spec_tokens = num_spec_tokens(report, request.requests.front().speculative),

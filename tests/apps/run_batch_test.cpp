@@ -153,6 +153,7 @@ TEST_F(RunBatch, Responses) {
   const auto all = lines();
   const json& answer = all.at("one")["response"]["body"];
   EXPECT_EQ(answer["object"], "response");
+  EXPECT_EQ(answer["id"].get<std::string>().rfind("resp_", 0), 0u);
   EXPECT_EQ(answer["status"], "incomplete");
   EXPECT_EQ(answer["usage"]["output_tokens"], 3);
   EXPECT_FALSE(answer["output"][0]["content"][0]["text"].get<std::string>().empty());
