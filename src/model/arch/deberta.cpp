@@ -32,17 +32,19 @@ Status check_deberta_parts(const ConfigFields& fields) {
       {"type_vocab_size", 0, "texts of one kind"}};
   for (const WantedPart& part : parts) {
     const Json* given = fields.find(part.name);
+    if (given == nullptr && part.wanted.is_boolean()) return fields.missing(part.name);
     if (given != nullptr && *given != part.wanted) {
       return not_built(fields, part.name, part.instead);
     }
   }
+  if (fields.find("pos_att_type") == nullptr) return fields.missing("pos_att_type");
   const std::string terms = fields.find("pos_att_type")->dump();
   const auto has = [&](const char* term) { return terms.find(term) != std::string::npos; };
   if (!has("c2p") || !has("p2c") || has("p2p")) {
     return not_built(fields, "pos_att_type", "the terms c2p and p2c");
   }
   const Json* norm = fields.find("norm_rel_ebd");
-  if (*norm != "layer_norm" && *norm != "none") {
+  if (norm != nullptr && *norm != "layer_norm" && *norm != "none") {
     return not_built(fields, "norm_rel_ebd", "layer_norm or none");
   }
   return {};
@@ -76,7 +78,8 @@ Status read_deberta(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(read_if_positive(fields, "max_relative_positions", &distances.reach));
   FT_RETURN_IF_ERROR(read_if_positive(fields, "position_buckets", &distances.buckets));
   distances.side = distances.buckets > 0 ? distances.buckets : distances.reach;
-  distances.normed = *fields.find("norm_rel_ebd") == "layer_norm";
+  const Json* norm = fields.find("norm_rel_ebd");
+  distances.normed = norm != nullptr && *norm == "layer_norm";
   const int32_t dim = config->head_dim;
   if (distances.buckets > 0 && (distances.buckets < 4 || distances.reach < distances.buckets)) {
     return fields.wrong("position_buckets", "at least 4 and at most the longest distance");
