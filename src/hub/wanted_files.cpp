@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gguf/vocabulary/folder_tokenizer.h"
+
 namespace foretoken {
 namespace {
 
@@ -59,12 +61,7 @@ bool is_dense_module(const std::string& name) {
 
 // A tokenizer's vocabulary in a form other than tokenizer.json.
 bool is_vocabulary(const std::string& name) {
-  static const std::set<std::string> names = {
-      "tekken.json", "spiece.model", "tiktoken.model", "sentencepiece.bpe.model",
-      "vocab.json",  "merges.txt",   "spm.model"};
-  return name.find('/') == std::string::npos &&
-         (names.count(name) > 0 || starts_with(name, "tokenizer.model") ||
-          ends_with(name, ".tiktoken"));
+  return name.find('/') == std::string::npos && is_vocabulary_file(name);
 }
 
 // Templates beside the usual one, for tools for instance.

@@ -84,8 +84,9 @@ TEST(WantedFiles, OneFileBeforeTheIndexBeforeAllShards) {
 }
 
 TEST(WantedFiles, VocabulariesWhereThereIsNoTokenizerJson) {
-  const Names others = {"tokenizer.model", "tekken.json", "vocab.json", "merges.txt",
-                        "qwen.tiktoken"};
+  const Names others = {"tokenizer.model", "tekken.json",  "vocab.json",
+                        "merges.txt",      "spm.model",    "rwkv_vocab_v20230424.txt",
+                        "tokenizer.jsonl", "qwen.tiktoken"};
   Names names = {"config.json", "added_tokens.json", "sub/tokenizer.model"};
   names.insert(names.end(), others.begin(), others.end());
   Names expected = {"config.json", "added_tokens.json"};

@@ -1,6 +1,7 @@
 #include "gguf/vocabulary/folder_tokenizer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,11 @@ Result<MadeTokenizer> made_of(const fs::path& file, const TokenizerSettings& set
 }
 
 }  // namespace
+
+bool is_vocabulary_file(const std::string& name) {
+  return std::ranges::find(kNames, name) != std::end(kNames) || name == kVocabulary ||
+         name == kMerges || fs::path(name).extension() == ".tiktoken";
+}
 
 std::string folder_vocabulary(const fs::path& folder) {
   for (const char* name : kNames) {
