@@ -333,6 +333,7 @@ TEST(Encoders, FieldsOfDeberta) {
   EXPECT_NE(message({{"pos_att_type", "c2p"}}).find("pos_att_type"), std::string::npos);
   EXPECT_NE(message({{"position_buckets", 1024}}).find("position_buckets"), std::string::npos);
   EXPECT_NE(message({{"head_dim", 24}}).find("num_attention_heads"), std::string::npos);
+  EXPECT_NE(message({{"max_relative_positions", 1 << 20}}).find("at most 2^16"), std::string::npos);
   for (const char* part :
        {"relative_attention", "share_att_key", "position_biased_input", "pos_att_type"}) {
     EXPECT_NE(message({{part, nullptr}}).find(part), std::string::npos) << part;

@@ -84,6 +84,7 @@ Status read_deberta(const ConfigFields& fields, ModelConfig* config) {
   if (distances.buckets > 0 && (distances.buckets < 4 || distances.reach < distances.buckets)) {
     return fields.wrong("position_buckets", "at least 4 and at most the longest distance");
   }
+  if (distances.reach > 1 << 16) return fields.wrong("max_relative_positions", "at most 2^16");
   if (dim % 8 != 0 || kDisentangledDim % dim != 0) {
     return fields.wrong("num_attention_heads",
                         "such that heads have 8, 16, 32, 64 or 128 elements");

@@ -107,6 +107,7 @@ Status translate_albert(const ConfigFields& fields, Json* json) {
   int32_t stored = 1, loops = 0;
   FT_RETURN_IF_ERROR(fields.read_count("inner_group_num", &stored));
   FT_RETURN_IF_ERROR(fields.need_count("num_hidden_layers", &loops));
+  if (int64_t{stored} * loops > 1 << 16) return fields.wrong("num_hidden_layers", "at most 2^16");
   (*json)["num_hidden_layers"] = stored;
   (*json)["layer_loops"] = loops;
   return translate_bert(fields, json);

@@ -71,6 +71,7 @@ Status translate_nomic_experts(const ConfigFields& fields, Json* json) {
   const ConfigFields renamed = fields.of(*json);
   FT_RETURN_IF_ERROR(renamed.need_count("num_experts", &layers));
   FT_RETURN_IF_ERROR(renamed.need_count("num_hidden_layers", &layers));
+  if (layers > 1 << 16) return renamed.wrong("num_hidden_layers", "at most 2^16");
   Json numbers = Json::array();
   for (int32_t layer = 1; layer < layers; layer += period) numbers.push_back(layer);
   (*json)["moe_layers"] = std::move(numbers);
