@@ -26,9 +26,10 @@ LayerSpec plamo3_layer(const ModelConfig& config, const LayerConfig& layer) {
           .feed_forward_post_offset = std::pow(5.0f, -1.5f) - 1};
 }
 
-// A row sees so many positions before it, as the makers' masks have it, and itself.
+// Files without rope_scaling_factor are older: their window counts positions before a row alone,
+// that of others the row, too.
 Status translate_plamo3(const ConfigFields& fields, Json* json) {
-  int32_t before = 2048;
+  int32_t window = 2048;
   double factor = 1;
   const Json* listed = fields.find("sliding_window");
   if (listed != nullptr && listed->is_array()) {
@@ -38,8 +39,8 @@ Status translate_plamo3(const ConfigFields& fields, Json* json) {
   } else if (listed != nullptr && fields.find("window_size") == nullptr) {
     (*json)["window_size"] = *listed;
   }
-  FT_RETURN_IF_ERROR(fields.of(*json).read_count("window_size", &before));
-  (*json)["sliding_window"] = before + 1;
+  FT_RETURN_IF_ERROR(fields.of(*json).read_count("window_size", &window));
+  (*json)["sliding_window"] = window + (fields.find("rope_scaling_factor") == nullptr ? 1 : 0);
   FT_RETURN_IF_ERROR(fields.read_positive("rope_scaling_factor", &factor));
   if (factor != 1) {
     return unsupported(fields.where() +

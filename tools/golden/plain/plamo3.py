@@ -14,7 +14,7 @@ CONFIG = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
     "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "window_size": 23,
     "sliding_window_pattern": 3, "rope_theta": 1000000, "rope_local_theta": 1000, "rms_norm_eps": 1e-6,
-    "scale_embedding": False, "rope_scaling_factor": 1, "tie_word_embeddings": False, "bos_token_id": None,
+    "scale_embedding": False, "tie_word_embeddings": False, "bos_token_id": None,
     "eos_token_id": None}
 
 

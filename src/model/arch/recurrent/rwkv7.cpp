@@ -55,6 +55,22 @@ Status check_rwkv7(const ConfigFields& fields, int32_t hidden) {
                      " is not supported in RWKV 7; use a model as published");
 }
 
+// Files say the elements of heads, or how many heads there are.
+Status read_head_dim(const ConfigFields& fields, int32_t hidden, int32_t* dim) {
+  int32_t heads = 0;
+  if (fields.find("head_dim") == nullptr) {
+    FT_RETURN_IF_ERROR(fields.read_count("num_heads", &heads));
+  }
+  if (heads > 0 && hidden % heads != 0)
+    return fields.wrong("num_heads", "a divisor of hidden_size");
+  if (heads > 0) *dim = hidden / heads;
+  FT_RETURN_IF_ERROR(fields.read_count("head_dim", dim));
+  if (hidden % *dim == 0 && *dim <= kMaxWkvKeyDim) return {};
+  return fields.wrong(heads > 0 ? "num_heads" : "head_dim",
+                      "such that heads have a divisor of hidden_size, at most " +
+                          std::to_string(kMaxWkvKeyDim) + ", elements");
+}
+
 // No layer attends; what asks how ranks divide them goes by the heads. Texts have no bound but that
 // of memory: the field that other models have says what one was trained on.
 Status translate_rwkv7(const ConfigFields& fields, Json* json) {
@@ -64,12 +80,8 @@ Status translate_rwkv7(const ConfigFields& fields, Json* json) {
   FT_RETURN_IF_ERROR(own.need_count("num_hidden_layers", &num_layers));
   if (num_layers > 1 << 16) return own.wrong("num_hidden_layers", "at most 2^16");
   FT_RETURN_IF_ERROR(own.need_count("hidden_size", &hidden));
-  FT_RETURN_IF_ERROR(own.read_count("head_dim", &dim));
   FT_RETURN_IF_ERROR(check_rwkv7(own, hidden));
-  if (hidden % dim != 0 || dim > kMaxWkvKeyDim) {
-    return own.wrong("head_dim",
-                     "a divisor of hidden_size, at most " + std::to_string(kMaxWkvKeyDim));
-  }
+  FT_RETURN_IF_ERROR(read_head_dim(own, hidden, &dim));
   if (own.find("intermediate_size") == nullptr) {
     const Json* given = own.find("hidden_ratio");
     if (given != nullptr) FT_RETURN_IF_ERROR(own.read_count("hidden_ratio", &ratio));
@@ -84,9 +96,10 @@ Status translate_rwkv7(const ConfigFields& fields, Json* json) {
   return {};
 }
 
-// Ranks that a file leaves out, as flash-linear-attention makes them.
+// Ranks that a file leaves out, as flash-linear-attention makes them, whose halves go to the even
+// number.
 int32_t usual_rank(double rows) {
-  return std::max(32, static_cast<int32_t>(std::lround(rows / 32)) * 32);
+  return std::max(32, static_cast<int32_t>(std::nearbyint(rows / 32)) * 32);
 }
 
 Status read_rwkv7(const ConfigFields& fields, ModelConfig* config) {
