@@ -351,6 +351,12 @@ Status read_mamba_file(const GgufFile& file, Json& config) {
   return {};
 }
 
+// No shape tells how many elements the heads have.
+Status read_rwkv7_file(const GgufFile& file, Json& config) {
+  if (config.contains("head_size")) return {};
+  return file.error("'rwkv7.wkv.head_size' must be a number above 0; convert the model again");
+}
+
 // Newer files of mixtures have a name of their own.
 constexpr GgufArchitecture nemotron_h(std::string_view name) {
   return {.name = name,
@@ -428,7 +434,8 @@ constexpr GgufArchitecture kRecurrentArchitectures[] = {
      .tensors = kRwkv7Tensors,
      .model_tensors = kRwkv7Model,
      .keys = kRwkv7Keys,
-     .fields = R"({"hidden_act": "sqrelu"})"},
+     .fields = R"({"hidden_act": "sqrelu"})",
+     .read = read_rwkv7_file},
 };
 
 }  // namespace

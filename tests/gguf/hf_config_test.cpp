@@ -83,10 +83,14 @@ test::GgufBytes model_of(const std::string& name, uint64_t more_values, uint32_t
   return bytes;
 }
 
-Json config_with_embedding(test::GgufBytes& bytes) {
+Result<Json> try_with_embedding(test::GgufBytes& bytes) {
   bytes.tensor("token_embd.weight", {64, 2}, 0, 0).align();
   for (int i = 0; i < 128; ++i) bytes.number(0.0F);
-  const auto config = config_of(bytes);
+  return config_of(bytes);
+}
+
+Json config_with_embedding(test::GgufBytes& bytes) {
+  const auto config = try_with_embedding(bytes);
   EXPECT_TRUE(config.ok()) << config.status().message();
   return config.ok() ? config.value() : Json();
 }
@@ -216,6 +220,17 @@ TEST(HfConfig, KeysOfAnArchitecture) {
   test::GgufBytes windows = model_of("olmo2", 1);
   windows.u32_value("olmo2.attention.sliding_window", 64);
   EXPECT_EQ(config_with_embedding(windows)["architectures"], Json({"Olmo3ForCausalLM"}));
+}
+
+TEST(HfConfig, HeadsOfRwkvAreSaid) {
+  for (const uint32_t size : {0u, 64u}) {
+    test::GgufBytes bytes = model_of("rwkv7", 1);
+    bytes.u32_value("rwkv7.wkv.head_size", size);
+    const auto config = try_with_embedding(bytes);
+    EXPECT_EQ(config.ok(), size > 0) << config.status().message();
+    if (size > 0) continue;
+    EXPECT_NE(config.status().message().find("rwkv7.wkv.head_size"), std::string::npos);
+  }
 }
 
 // Llama has none; a file that has one is of Mistral.

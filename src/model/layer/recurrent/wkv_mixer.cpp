@@ -22,9 +22,12 @@ Status load_mixes(PartLoader& loader, const std::string& base, const WkvSpec& wh
                   const float** out) {
   const std::string joined = base + WkvSpec::kJoinedMixes;
   if (loader.weights().has_optional(joined)) {
-    FT_ASSIGN_OR_RETURN(const std::vector<float> numbers, loader.weights().numbers(joined));
     const int64_t shape[] = {WkvSpec::kNumMixes, whole.inputs};
-    if (std::ssize(numbers) != shape[0] * shape[1]) return loader.weights().expect(joined, shape);
+    const int64_t deep[] = {WkvSpec::kNumMixes, 1, 1, whole.inputs};
+    if (!loader.weights().has_shape(joined, deep)) {
+      FT_RETURN_IF_ERROR(loader.weights().expect(joined, shape));
+    }
+    FT_ASSIGN_OR_RETURN(const std::vector<float> numbers, loader.weights().numbers(joined));
     return loader.upload(numbers, "the mixes of rows", out);
   }
   std::vector<TensorPart> parts;
