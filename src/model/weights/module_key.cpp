@@ -7,6 +7,7 @@ namespace foretoken {
 namespace {
 
 constexpr std::string_view kLayers[] = {"layers.", "h.", "blocks."};
+constexpr std::string_view kTwice = "layers.layers.";  // PLaMo's
 // What may stand before that in the names of a text decoder's modules.
 constexpr std::string_view kBodies[] = {"",
                                         "model.",
@@ -30,7 +31,8 @@ constexpr std::string_view kBodies[] = {"",
 std::string in_layers(const std::string& module) {
   for (const std::string_view body : kBodies) {
     if (!module.starts_with(body)) continue;
-    const std::string_view rest = std::string_view(module).substr(body.size());
+    std::string_view rest = std::string_view(module).substr(body.size());
+    if (rest.starts_with(kTwice)) rest.remove_prefix(kTwice.size() / 2);
     const auto begins = [&](std::string_view layers) { return rest.starts_with(layers); };
     if (std::ranges::any_of(kLayers, begins)) return std::string(rest);
   }

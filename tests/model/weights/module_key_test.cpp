@@ -14,6 +14,7 @@ TEST(ModuleKey, IsWhatStandsFromTheLayersOn) {
         "llm.model.layers.3.self_attn.q_proj"}) {
     EXPECT_EQ(module_key(name), "layers.3.self_attn.q_proj");
   }
+  EXPECT_EQ(module_key("model.layers.layers.3.mixer.o_proj"), "layers.3.mixer.o_proj");
   EXPECT_EQ(module_key("transformer.h.0.attn.c_attn"), "h.0.attn.c_attn");
   EXPECT_EQ(module_key("vision_tower.layers.3.self_attn.q_proj"), "");
   EXPECT_EQ(module_key("thinker.audio_tower.layers.3.self_attn.q_proj"), "");
