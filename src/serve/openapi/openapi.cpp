@@ -23,8 +23,14 @@ struct Operation {
   const char* answer;  // a schema's name; "": text
   bool streams = false;
   bool anthropic = false;
-  bool open = false;  // needs no key
+  bool open = false;           // needs no key
+  const char* query = nullptr;  // schemas of its parameters in the address, by name
 };
+
+constexpr const char* kSleepQuery =
+    R"json({"level": {"enum": [1, 2]}, "mode": {"enum": ["abort", "wait"]}})json";
+constexpr const char* kWakeUpQuery =
+    R"json({"tags": {"type": "array", "items": {"enum": ["weights", "kv_cache"]}}})json";
 
 constexpr Operation kOperations[] = {
     {"post", "/v1/chat/completions", "createChatCompletion", "The answer to a chat",
@@ -95,6 +101,10 @@ constexpr Operation kOperations[] = {
      "Requests from now on find nothing that was cached before", "", ""},
     {"get", "/server_info", "getServerInfo", "What the engine runs with", "", "ServerInfo"},
     {"get", "/is_sleeping", "isSleeping", "Whether the engine sleeps", "", "Sleeping"},
+    {"post", "/sleep", "sleep", "The engine gives back its memory until it is woken up", "",
+     "Sleeping", false, false, false, kSleepQuery},
+    {"post", "/wake_up", "wakeUp", "The engine takes memory again", "", "Sleeping", false, false,
+     false, kWakeUpQuery},
     {"post", "/abort_requests", "abortRequests", "Ends requests with what they have",
      "AbortRequest", "Aborted"},
     {"get", "/load", "getLoad", "Requests that wait or run", "", "Load", false, false, true},
@@ -149,7 +159,7 @@ json errors_of(const Operation& operation, bool needs_key) {
   json errors = json::object();
   const bool has_body = *operation.body != '\0';
   const bool has_id = std::string(operation.path).find('{') != std::string::npos;
-  if (has_body || has_id) {
+  if (has_body || has_id || operation.query != nullptr) {
     errors["400"] = error("The request is wrong; the message says what to change");
   }
   if (needs_key && !operation.open) errors["401"] = error(kNoKey);
@@ -159,6 +169,9 @@ json errors_of(const Operation& operation, bool needs_key) {
     errors["429"] = error("The server is full; Retry-After says when to come back");
     errors["501"] = error("The request asks for something this server does not have");
     errors["504"] = error("The request took longer than its timeout_seconds");
+  }
+  if (operation.query != nullptr) {
+    errors["501"] = error("The engine does not sleep, or not with what it runs with");
   }
   errors["500"] = error("A defect, or a device that failed");
   errors["503"] = error("The server is busy, shuts down, or its engine has failed");
@@ -176,6 +189,11 @@ json operation_json(const Operation& operation, bool needs_key) {
                                  {"in", "path"},
                                  {"required", true},
                                  {"schema", {{"type", "string"}, {"minLength", 1}}}});
+  }
+  if (operation.query != nullptr) {
+    for (const auto& [name, schema] : json::parse(operation.query).items()) {
+      all["parameters"].push_back({{"name", name}, {"in", "query"}, {"schema", schema}});
+    }
   }
   if (*operation.body != '\0') {
     all["requestBody"] = {{"required", true},

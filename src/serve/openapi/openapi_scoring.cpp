@@ -153,7 +153,7 @@ constexpr const char* kLlama = R"json({
 "ServerInfo": {"type": "object", "required": ["version", "vllm_config"],
   "properties": {"version": {"type": "string"}, "vllm_config": {"type": "object"}}},
 "Sleeping": {"type": "object", "required": ["is_sleeping"],
-  "properties": {"is_sleeping": {"type": "boolean"}}}
+  "properties": {"is_sleeping": {"type": "boolean"}, "released_bytes": {"type": "integer"}}}
 })json";
 
 constexpr const char* kAdapters = R"json({

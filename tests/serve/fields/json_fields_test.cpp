@@ -47,7 +47,7 @@ TEST(JsonFields, NumbersKeepTheirDigits) {
 
 // As for JSON Schema and for vLLM.
 TEST(JsonFields, WholeNumbersAreIntegers) {
-  const json object = {{"a", 3.0}, {"ids", {1.0, 2}}, {"seed", 4.0}, {"b", 3.5}, {"c", 3e9}};
+  const json object = {{"a", 3.0}, {"ids", {1.0, 2}}, {"seed", 4.0}, {"b", 3.5}, {"c", -0.25}};
   JsonFields fields(object, "");
   int a = 0;
   uint64_t seed = 0;

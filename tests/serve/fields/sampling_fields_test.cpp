@@ -83,7 +83,7 @@ TEST(SamplingFields, WrongTypesAreNamed) {
   for (const char* text :
        {R"({"seed": 0.5})", R"({"logit_bias": {"x": 1}})", R"({"logit_bias": [1]})",
         R"({"top_k": 1.5})", R"({"bad_words": [1]})", R"({"allowed_token_ids": "all"})",
-        R"({"n": 5000000000})", R"({"temperature": "hot"})"}) {
+        R"({"n": 1.5})", R"({"temperature": "hot"})"}) {
     const json object = json::parse(text);
     SamplingParams sampling;
     const Status status = read_sampling(object, &sampling);
