@@ -53,7 +53,7 @@ Status EngineImpl::sleep(int level, bool ends_requests, int64_t* bytes) {
         "it from another thread");
   }
   const std::lock_guard lock(sleep_->mutex);
-  if (level == 1 && sleep_level_.load() == 0) FT_RETURN_IF_ERROR(check_host_room());
+  if (level == 1 && !sleep_->weights_are_away) FT_RETURN_IF_ERROR(check_host_room());
   const int64_t begin = now_ns();
   if (!loop_->rest(ends_requests)) return aborted("the engine is shutting down");
   Result<int64_t> freed = loop_->error().ok() ? device_->give_back(level == 1) : loop_->error();
