@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "support/test_device.h"
@@ -76,6 +80,30 @@ TEST_F(SleepingDevice, ContentsComeBackByTheirRole) {
     fill(blocks, 5);
   }
   for (void* memory : {stays, kept, weights, small, blocks}) free(memory);
+}
+
+// Pieces of what is kept travel by themselves; the last one is a part of one.
+TEST_F(SleepingDevice, EachByteComesBackToItsPlace) {
+  constexpr size_t kWords = (size_t{22} << 20) / sizeof(uint64_t) - 100;
+  constexpr size_t kSize = kWords * sizeof(uint64_t);
+  auto* const words = static_cast<uint64_t*>(device_->allocate(kSize, MemoryKind::kPinned));
+  const std::array blocks = {take(MemoryRole::kWeights, kSize), take(MemoryRole::kKept, kSize)};
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    std::iota(words, words + kWords, i << 32);
+    queue_->copy(blocks[i], words, kSize);
+    ASSERT_TRUE(queue_->drain().ok());
+  }
+  ASSERT_TRUE(device_->give_back(true).ok());
+  ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    queue_->copy(words, blocks[i], kSize);
+    ASSERT_TRUE(queue_->drain().ok());
+    std::vector<uint64_t> wanted(kWords);
+    std::iota(wanted.begin(), wanted.end(), i << 32);
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), words)) << i;
+    free(blocks[i]);
+  }
+  device_->deallocate(words, MemoryKind::kPinned);
 }
 
 TEST_F(SleepingDevice, WeightsAreTakenAgainWhereTheyLay) {

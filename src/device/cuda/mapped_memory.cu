@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "device/cuda/staged_copy.h"
+
 namespace foretoken::cuda {
 namespace {
 
@@ -62,6 +64,15 @@ CUmemAllocationProp properties_of(int ordinal) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(ordinal);
   return properties;
+}
+
+// Pages that nothing has touched; empty: the system has none.
+cpu::PageBlock take_pages(size_t bytes) {
+  try {
+    return cpu::PageBlock(bytes);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
 std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -198,26 +209,24 @@ void MappedMemory::remove(Ranges::iterator range) {
 
 Status MappedMemory::copy_contents(bool keeps_weights) {
   size_t wanted = 0;
+  std::vector<StagedCopy> copies;
   for (Range& range : ranges_) {
     const bool keeps =
         range.role == MemoryRole::kKept || (range.role == MemoryRole::kWeights && keeps_weights);
     if (!keeps || !range.is_mapped) continue;
     wanted += range.bytes;
-    range.contents.reset(new (std::nothrow) std::byte[range.bytes]);
-    if (range.contents == nullptr) {
+    range.contents = take_pages(range.bytes);
+    if (range.contents.data() == nullptr) {
       return resource_exhausted("the host has no memory for the first " + mib(wanted) +
                                 " of an engine that is to sleep; use level 2, which keeps no "
                                 "weights, or end other programs");
     }
-    const cudaError_t error =
-        cudaMemcpy(range.contents.get(), reinterpret_cast<const void*>(range.begin), range.bytes,
-                   cudaMemcpyDeviceToHost);
-    if (error != cudaSuccess) {
-      return internal_error(std::string("bringing weights to host memory: ") +
-                            cudaGetErrorString(error));
-    }
+    copies.push_back({range.contents.data(), range.begin, range.bytes});
   }
-  return {};
+  const cudaError_t error = copy_staged(ordinal_, copies, CopyWay::kToHost);
+  if (error == cudaSuccess) return {};
+  return internal_error(std::string("bringing weights to host memory: ") +
+                        cudaGetErrorString(error));
 }
 
 // Brings what is to be kept to host memory, all of it or nothing.
@@ -225,7 +234,7 @@ Status MappedMemory::keep_contents(bool keeps_weights) {
   const Status copied = copy_contents(keeps_weights);
   if (copied.ok()) return copied;
   for (Range& range : ranges_) {
-    if (range.is_mapped) range.contents.reset();
+    if (range.is_mapped) range.contents = {};
   }
   return copied;
 }
@@ -238,7 +247,7 @@ Result<int64_t> MappedMemory::give_back(bool keeps_weights) {
   FT_RETURN_IF_ERROR(keep_contents(keeps_weights));
   size_t bytes = 0;
   for (Range& range : ranges_) {
-    if (range.role == MemoryRole::kWeights && !keeps_weights) range.contents.reset();
+    if (range.role == MemoryRole::kWeights && !keeps_weights) range.contents = {};
     if (!range.is_mapped) continue;
     unback(range);
     bytes += range.bytes;
@@ -246,10 +255,18 @@ Result<int64_t> MappedMemory::give_back(bool keeps_weights) {
   return static_cast<int64_t>(bytes);
 }
 
-cudaError_t MappedMemory::fill(const Range& range) {
-  auto* const to = reinterpret_cast<void*>(range.begin);
-  if (range.contents == nullptr) return cudaMemset(to, 0, range.bytes);
-  return cudaMemcpy(to, range.contents.get(), range.bytes, cudaMemcpyHostToDevice);
+cudaError_t MappedMemory::fill(const std::vector<Range*>& ranges) const {
+  std::vector<StagedCopy> copies;
+  for (const Range* range : ranges) {
+    if (range->contents.data() != nullptr) {
+      copies.push_back({range->contents.data(), range->begin, range->bytes});
+      continue;
+    }
+    const cudaError_t error = cudaMemset(reinterpret_cast<void*>(range->begin), 0, range->bytes);
+    if (error != cudaSuccess) return error;
+  }
+  const cudaError_t error = copy_staged(ordinal_, copies, CopyWay::kToDevice);
+  return error == cudaSuccess ? cudaDeviceSynchronize() : error;
 }
 
 Status MappedMemory::bring_back(MemoryRole role) {
@@ -265,13 +282,9 @@ Status MappedMemory::bring_back(MemoryRole role) {
     all = all && back(range);
     if (range.is_mapped) backed.push_back(&range);
   }
-  cudaError_t error = cudaSuccess;
-  for (const Range* range : backed) {
-    if (all && error == cudaSuccess) error = fill(*range);
-  }
-  if (all && error == cudaSuccess) error = cudaDeviceSynchronize();
+  const cudaError_t error = all ? fill(backed) : cudaSuccess;
   if (all && error == cudaSuccess) {
-    for (Range* range : backed) range->contents.reset();
+    for (Range* range : backed) range->contents = {};
     return {};
   }
   for (Range* range : backed) unback(*range);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/cpu/page_block.h"
 #include "device/memory_ledger.h"
 
 namespace foretoken::cuda {
@@ -60,8 +61,8 @@ class MappedMemory {
     MemoryRole role = MemoryRole::kKept;
     CUmemGenericAllocationHandle handle = 0;
     bool is_mapped = false;
-    std::unique_ptr<std::byte[]> contents;  // in host memory; null: they are lost, or in place
-    size_t num_used = 0;                    // bytes from the front on
+    cpu::PageBlock contents;  // in host memory; empty: they are lost, or in place
+    size_t num_used = 0;      // bytes from the front on
     int num_blocks = 0;
   };
   using Ranges = std::list<Range>;
@@ -73,7 +74,7 @@ class MappedMemory {
   void remove(Ranges::iterator range);
   Status copy_contents(bool keeps_weights);
   Status keep_contents(bool keeps_weights);
-  static cudaError_t fill(const Range& range);
+  cudaError_t fill(const std::vector<Range*>& ranges) const;
 
   const MappingDriver driver_;
   const int ordinal_;
