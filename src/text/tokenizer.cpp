@@ -22,9 +22,9 @@ using CrateTokenizer = std::unique_ptr<FtTokenizer, CrateTokenizerDeleter>;
 
 // Whether words are bytes that nothing cuts before they are looked up, which no vocabulary of words
 // has but one whose longest token is taken each time.
-bool takes_longest(const std::string& json) {
-  if (json.find("\"WordLevel\"") == std::string::npos) return false;
-  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+bool takes_longest(const std::string& source) {
+  if (source.find("\"WordLevel\"") == std::string::npos) return false;
+  const auto parsed = nlohmann::json::parse(source, nullptr, /*allow_exceptions=*/false);
   const auto type_of = [&](const char* part) {
     const bool has_type = parsed.is_object() && parsed.contains(part) && parsed[part].is_object();
     return has_type ? parsed[part].value("type", nlohmann::json()) : nlohmann::json();

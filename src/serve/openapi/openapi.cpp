@@ -191,7 +191,8 @@ json operation_json(const Operation& operation, bool needs_key) {
                                  {"schema", {{"type", "string"}, {"minLength", 1}}}});
   }
   if (operation.query != nullptr) {
-    for (const auto& [name, schema] : json::parse(operation.query).items()) {
+    const json query = json::parse(operation.query);
+    for (const auto& [name, schema] : query.items()) {
       all["parameters"].push_back({{"name", name}, {"in", "query"}, {"schema", schema}});
     }
   }
