@@ -171,7 +171,10 @@ Status keep_behind_first(const ConfigFields& fields, const LayerRule& rule) {
   FT_RETURN_IF_ERROR(read_from(fields, "first_k_dense_replace", 0, &first));
   const Json* frequency = fields.find("moe_layer_freq");
   if (frequency != nullptr && frequency->is_array()) {
-    if (frequency->size() != rule.size()) {
+    const bool fits = frequency->size() == rule.size() &&
+                      std::all_of(frequency->begin(), frequency->end(),
+                                  [](const Json& each) { return each == 0 || each == 1; });
+    if (!fits) {
       return fields.wrong("moe_layer_freq", "a number, or a list of 1 or 0 for each layer");
     }
     rule.keep([&](int64_t i) { return (*frequency)[static_cast<size_t>(i)] == 1; });

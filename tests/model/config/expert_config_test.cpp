@@ -154,6 +154,7 @@ TEST(ExpertConfig, WhatDoesNotFitIsNamed) {
       {{{"topk_method", "best"}}, "topk_method \"best\""},
       {{{"first_k_dense_replace", -2}}, "'first_k_dense_replace' is -2"},
       {{{"moe_layer_freq", {1, 0}}}, "'moe_layer_freq'"},
+      {{{"moe_layer_freq", {0, 1, 2, 1, 1, 1}}}, "'moe_layer_freq'"},
       {{{"moe_layer_freq", 0}}, "'moe_layer_freq' is 0"},
       {{{"mlp_only_layers", {-1}}}, "'mlp_only_layers'"},
       {{{"mlp_layer_types", {"dense"}}}, "'mlp_layer_types'"}};

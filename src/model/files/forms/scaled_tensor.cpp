@@ -13,12 +13,8 @@
 namespace foretoken {
 namespace {
 
-constexpr int64_t kUsualBlock = 128;  // rows and columns, where no file says otherwise
-constexpr int64_t kBlockBytes = 16;   // of MXFP4's codes
-constexpr int64_t kPairedRows = 16;   // that share a scale where rows share bytes
-constexpr int64_t kFormGroup = 32;    // columns of a form's group at most
-
-int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
+constexpr int64_t kBlockBytes = 16;  // of MXFP4's codes
+constexpr int64_t kFormGroup = 32;   // columns of a form's group at most
 
 bool is_e8m0(const TensorView& scales) {
   return scales.dtype_name == "U8" || scales.dtype_name == "F8_E8M0";
@@ -74,15 +70,6 @@ Status read_scales(const TensorView& scales, int64_t first, int64_t count, float
                                : static_cast<float>(static_cast<int8_t>(byte));
   }
   return {};
-}
-
-// Elements of one side of a block, of which there are `count`; 0: they do not fit. `named` is what
-// the quantization names, 0: nothing.
-int64_t block_size(int64_t size, int64_t count, int64_t named) {
-  if (count == 1) return std::max<int64_t>(size, 1);
-  if (count == size) return 1;
-  const int64_t block = named > 0 ? named : kUsualBlock;
-  return blocks_of(size, block) == count ? block : 0;
 }
 
 // Scales of E4M3 stand for the weights' range only with a second one, but in MLX's nvfp4, which no
@@ -191,46 +178,9 @@ Status ScaledTensor::check_scale_types() const {
                      scales.shape_text() + "; save the model with symmetric weights");
 }
 
-Status ScaledTensor::misfit() const {
-  const TensorView& scales = *parts_.scales;
-  TensorView elements;
-  elements.shape = shape_;
-  return unfit_shape(scales, ", which are no scales of '" + parts_.codes->name + "' of shape " +
-                                 elements.shape_text() + " with the blocks of quantization_config");
-}
-
-// Scales have the dimensions of the matrix, fewer where they are one a row or one in all, or more
-// of one element each (ModelOpt's blocks).
-Status ScaledTensor::find_blocks(const Quantization& quantization) {
-  const int64_t matrices = num_matrices();
-  const int64_t num_scales = parts_.scales->num_elements();
-  std::vector<int64_t> shape = parts_.scales->shape;
-  for (size_t i = shape.size(); i-- > 0 && shape.size() > shape_.size();) {
-    if (shape[i] == 1) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  if (num_scales == 0) return misfit();
-  int64_t down = 0, across = 0;
-  if (num_scales == 1 || (matrices > 1 && num_scales == matrices)) {
-    down = across = 1;
-  } else if (num_scales == matrices * rows_ && (shape.size() < 2 || shape.back() != cols_)) {
-    down = rows_;
-    across = 1;
-  } else if (shape.size() >= 2) {
-    down = shape[shape.size() - 2];
-    across = shape.back();
-  }
-  if (down == 0 || across == 0) return misfit();
-  const bool one_for_all = num_scales == 1 && matrices > 1;
-  if (!one_for_all && num_scales != matrices * down * across) return misfit();
-  const bool paired = parts_.type == CodeType::kE2m1OfRows;
-  block_rows_ = paired ? kPairedRows : block_size(rows_, down, quantization.block_rows);
-  block_cols_ = block_size(cols_, across, quantization.block_cols);
-  // Groups along whole rows divide them.
-  if (block_rows_ == 1 && across > 1 && cols_ % across == 0) block_cols_ = cols_ / across;
-  if (block_rows_ == 0 || block_cols_ == 0) return misfit();
-  lines_ = one_for_all ? 0 : down;
-  across_ = across;
-  return {};
+int64_t ScaledTensor::usual_group() const {
+  if (parts_.type != CodeType::kE2m1) return 0;
+  return is_e8m0(*parts_.scales) ? 32 : is_e4m3(*parts_.scales) ? 16 : 0;
 }
 
 Status ScaledTensor::read_factors() {

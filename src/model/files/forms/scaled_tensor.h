@@ -50,9 +50,9 @@ struct ScaledParts {
 // or a rectangle. The tensors must outlive it.
 class ScaledTensor {
  public:
-  // Which blocks there are follows from the shapes, and where they leave it open from the sizes
-  // that the quantization names. Unsupported and InvalidArgument name the tensor whose type or
-  // shape does not fit, or a matrix of NVFP4 without the factor that its method has.
+  // Which blocks there are follows from the shapes, from the sizes that the quantization names, and
+  // of codes of four bits from what they are. Unsupported and InvalidArgument name the tensor whose
+  // type or shape does not fit, or a matrix of NVFP4 without the factor that its method has.
   static Result<ScaledTensor> create(const Quantization& quantization, const ScaledParts& parts);
 
   // Of elements: [.., n, k].
@@ -77,11 +77,15 @@ class ScaledTensor {
     std::vector<float> zeros;
   };
 
+  static constexpr int64_t kPairedRows = 16;  // that share a scale where rows share bytes
+
   explicit ScaledTensor(const ScaledParts& parts) : parts_(parts) {}
   bool has_paired_rows() const;
   bool has_paired_integers() const;
   Status find_shape();
   Status find_blocks(const Quantization& quantization);
+  // Columns that share a scale in every file of these codes and scales; 0: files differ.
+  int64_t usual_group() const;
   Status check_scale_types() const;
   Status read_factors();
   Status find_form();

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,56 +13,19 @@
 #include "model/files/checkpoint.h"
 #include "model/files/forms/convert.h"
 #include "model/files/forms/quantized_tensor.h"
+#include "model/files/forms/scaled_file.h"
 #include "support/folders.h"
-#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
 
-// A safetensors file of tensors by name, added in the order of their bytes.
-class ScaledFile {
- public:
-  void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape,
-           const std::string& bytes) {
-    header_[name] = {{"dtype", dtype},
-                     {"shape", shape},
-                     {"data_offsets", {data_.size(), data_.size() + bytes.size()}}};
-    data_ += bytes;
-  }
-  void add_floats(const std::string& name, const std::vector<int64_t>& shape,
-                  const std::vector<float>& values) {
-    std::string bytes(values.size() * 4, 0);
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    add(name, "F32", shape, bytes);
-  }
-  std::string text() const {
-    std::string header = header_.dump();
-    while (header.size() % 8 != 0) header += ' ';
-    const uint64_t size = header.size();
-    std::string all(8, 0);
-    std::memcpy(all.data(), &size, 8);
-    return all + header + data_;
-  }
-
- private:
-  Json header_ = Json::object();
-  std::string data_;
-};
-
 // Codes 0, 1, 2, ... without those of NaN.
 std::string fp8_codes(int64_t count) {
   std::string bytes;
   for (int64_t i = 0; i < count; ++i) bytes += static_cast<char>(i * 7 % 256 % 127);
   return bytes;
-}
-
-Result<Checkpoint> open_scaled(const test::ScratchFolder& folder, const ScaledFile& file,
-                               const Json& quantization) {
-  folder.write("config.json", Json{{"quantization_config", quantization}}.dump());
-  folder.write("model.safetensors", file.text());
-  return Checkpoint::open(folder.path());
 }
 
 std::vector<float> scaled_elements(const TensorView& tensor, int64_t first, int64_t count) {
