@@ -73,11 +73,12 @@ class RunningServer {
     return {};
   }
 
-  // Lets running requests end; after the deadline they end with what they have. True when none was
-  // cut short.
+  // Lets running requests end; after the deadline they end with what they have, at once where the
+  // engine sleeps. True when none was cut short.
   bool drain(std::chrono::milliseconds deadline) {
     constexpr std::chrono::seconds kLastWrites(5);
     service_.drain();
+    if (engine_->is_sleeping()) deadline = std::chrono::milliseconds(0);
     if (server_->drain(deadline)) return true;
     FT_LOG(warn, "{} requests still run and are ended", num_requests());
     service_.abort_all();

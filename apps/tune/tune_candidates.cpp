@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "apps/options/models/speculative_list.h"
 #include "apps/options/models/speculative_method.h"
@@ -61,6 +62,22 @@ bool has_modules(const std::string& folder) {
   return config.ok() && config.value().num_mtp_modules > 0;
 }
 
+// Rounds ask the same again, so that a drafter that keeps answers would know them all: it is measured
+// without what it has kept, and served with it.
+constexpr const char* kKeptAnswers = "suffix_decoding_max_cached_requests";
+
+Result<TuneDrafter> read_found(json entry, const EngineConfig& located, int max_draft_tokens) {
+  FT_ASSIGN_OR_RETURN(const DrafterEntry* drafter,
+                      find_drafter(entry["method"].get<std::string>()));
+  const bool keeps = std::ranges::any_of(drafter->fields, [](const MethodField& field) {
+    return std::string_view(field.name) == kKeptAnswers;
+  });
+  if (keeps) entry[kKeptAnswers] = 0;
+  FT_ASSIGN_OR_RETURN(TuneDrafter found, read_drafter(std::move(entry), located, max_draft_tokens));
+  if (keeps) found.entry.erase(kKeptAnswers);
+  return found;
+}
+
 std::vector<json> entries_without_files(const std::string& target) {
   std::vector<json> entries;
   for (const DrafterEntry& drafter : drafters()) {
@@ -95,7 +112,7 @@ Result<std::vector<TuneDrafter>> tune_drafters(const EngineConfig& target,
   for (json& entry : entries_without_files(located.model)) {
     if (has_method(named, entry["method"].get<std::string>())) continue;
     FT_ASSIGN_OR_RETURN(TuneDrafter drafter,
-                        read_drafter(std::move(entry), located, max_draft_tokens));
+                        read_found(std::move(entry), located, max_draft_tokens));
     all.push_back(std::move(drafter));
   }
   std::move(named.begin(), named.end(), std::back_inserter(all));
