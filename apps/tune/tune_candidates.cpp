@@ -62,8 +62,8 @@ bool has_modules(const std::string& folder) {
   return config.ok() && config.value().num_mtp_modules > 0;
 }
 
-// Rounds ask the same again, so that a drafter that keeps answers would know them all: it is measured
-// without what it has kept, and served with it.
+// Rounds ask the same again, so that a drafter that keeps answers would know them all: it is
+// measured without what it has kept, and served with it.
 constexpr const char* kKeptAnswers = "suffix_decoding_max_cached_requests";
 
 Result<TuneDrafter> read_found(json entry, const EngineConfig& located, int max_draft_tokens) {

@@ -23,7 +23,7 @@ struct Operation {
   const char* answer;  // a schema's name; "": text
   bool streams = false;
   bool anthropic = false;
-  bool open = false;           // needs no key
+  bool open = false;            // needs no key
   const char* query = nullptr;  // schemas of its parameters in the address, by name
 };
 
