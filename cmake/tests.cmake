@@ -195,26 +195,29 @@ if(TARGET foretoken AND Python3_Interpreter_FOUND)
 endif()
 
 # The CUDA ops against plain references: one program without a test framework, so that it can be
-# carried alone to a GPU machine; it skips (77) where no GPU is.
+# carried alone to a GPU machine (tools/cuda/pack_for_gpu.sh); it skips (77) where no GPU is. And times
+# of the ops alone, built when asked for.
 file(GLOB device_check_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cuda/*.cpp)
-if(FORETOKEN_CUDA AND device_check_sources)
-  add_executable(device_check ${device_check_sources})
-  target_link_libraries(device_check PRIVATE foretoken_warnings ft_engine)
-  target_include_directories(device_check PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda)
-  add_dependencies(device_check foretoken_cuda)
+add_executable(device_check ${device_check_sources})
+add_executable(cuda_kernels_bench ${PROJECT_SOURCE_DIR}/bench/cuda/cuda_kernels_bench.cpp)
+foreach(program device_check cuda_kernels_bench)
+  target_link_libraries(${program} PRIVATE foretoken_warnings ft_engine)
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda)
+  if(FORETOKEN_CUDA)
+    add_dependencies(${program} foretoken_cuda)
+  endif()
+endforeach()
+set_target_properties(cuda_kernels_bench PROPERTIES EXCLUDE_FROM_ALL ON)
+if(FORETOKEN_CUDA)
   add_test(NAME cuda/device_check COMMAND device_check)
   set_tests_properties(cuda/device_check PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 LABELS slow)
-  # Times of the ops alone; built when asked for.
-  add_executable(cuda_kernels_bench EXCLUDE_FROM_ALL
-                                    ${PROJECT_SOURCE_DIR}/bench/cuda/cuda_kernels_bench.cpp)
-  target_link_libraries(cuda_kernels_bench PRIVATE foretoken_warnings ft_engine)
-  target_include_directories(cuda_kernels_bench PRIVATE ${PROJECT_SOURCE_DIR}/tests/cuda)
-  add_dependencies(cuda_kernels_bench foretoken_cuda)
   if(Python3_Interpreter_FOUND)
     add_test(NAME cuda/arrivals COMMAND ${Python3_EXECUTABLE}
       ${PROJECT_SOURCE_DIR}/tools/cuda/check_arrivals.py $<TARGET_FILE:foretoken_cuda>)
     set_tests_properties(cuda/arrivals PROPERTIES SKIP_RETURN_CODE 77 LABELS slow)
   endif()
+else()
+  set_target_properties(device_check PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()
 
 # Ranks as processes, without a model: killed, stopped, cut off, on two hosts as network namespaces.
