@@ -369,8 +369,23 @@ Status Checkpoint::add_widened() {
   return {};
 }
 
+namespace {
+
+// Of the zero points of an FP8 KV cache, which its scales alone describe where they are 0.
+bool is_kv_zero_point(const TensorView& tensor) {
+  const std::string_view name = tensor.name;
+  const bool is_one = name.ends_with(".k_zero_point") || name.ends_with(".v_zero_point") ||
+                      name.ends_with(".q_zero_point");
+  if (!is_one || tensor.data == nullptr) return false;
+  return std::all_of(tensor.data, tensor.data + tensor.num_bytes,
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+}  // namespace
+
 bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
-  if (is_of_training(plain_tensor_name(tensor.name)) || unindexed_.contains(tensor.file)) {
+  const std::string plain = plain_tensor_name(tensor.name);
+  if (is_of_training(plain) || unindexed_.contains(tensor.file) || is_kv_zero_point(tensor)) {
     return true;
   }
   constexpr std::string_view kBias = ".bias";

@@ -23,6 +23,7 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"awq_marlin", "awq"},
                                           {"gpt_oss_mxfp4", "mxfp4"},
                                           {"gptq_marlin", "gptq"},
+                                          {"marlin", "gptq"},
                                           {"inc", "auto-round"},
                                           {"intel/auto-round", "auto-round"},
                                           {"modelopt_fp4", "modelopt"},
@@ -30,9 +31,9 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"modelopt_mxfp8", "modelopt"},
                                           {"ptpc_fp8", "fp8"}};
 constexpr std::string_view kNamedMethods[] = {
-    "fp8",        "awq",   "gptq",  "compressed-tensors", "modelopt", "quark", "fbgemm_fp8",
-    "auto-round", "mxfp4", "mxfp8", "bitsandbytes",       "torchao",  "hqq",   "bitnet",
-    "fp_quant",   "gguf"};
+    "fp8",        "awq",   "gptq",     "compressed-tensors", "modelopt",      "quark", "fbgemm_fp8",
+    "auto-round", "mxfp4", "mxfp8",    "bitsandbytes",       "torchao",       "hqq",   "bitnet",
+    "fp_quant",   "gguf",  "w8a8_fp8", "w8a8_int8",          "blockwise_int8"};
 
 std::string_view method_named(std::string_view name) {
   for (const MethodAlias& alias : kMethodAliases) {

@@ -12,6 +12,7 @@
 #include "support/scratch_folder.h"
 
 #include "model/files/forms/convert.h"
+#include "model/files/forms/scaled_file.h"
 #include "support/folders.h"
 
 namespace foretoken {
@@ -142,6 +143,21 @@ TEST(Checkpoint, NamesLoseWhatStandsBeforeAll) {
                       name == "model.rotary_emb.inv_freq";
     EXPECT_EQ(checkpoint.value().may_be_left_out(*tensor), left) << name;
   }
+}
+
+// Of every type, with those of heads.
+TEST(Checkpoint, ZeroPointsOfKeysAndValuesMayBeZero) {
+  const ScratchFolder folder;
+  ScaledFile file;
+  file.add("a.k_zero_point", "F8_E4M3", {2, 1, 1}, std::string(2, '\0'));
+  file.add("a.v_zero_point", "I8", {1}, std::string(1, '\0'));
+  file.add("b.k_zero_point", "I8", {2}, std::string("\0\1", 2));
+  const auto checkpoint = open_scaled(folder, file, nullptr);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  const auto& tensors = checkpoint.value().tensors();
+  EXPECT_TRUE(checkpoint.value().may_be_left_out(*tensors.at("a.k_zero_point")));
+  EXPECT_TRUE(checkpoint.value().may_be_left_out(*tensors.at("a.v_zero_point")));
+  EXPECT_FALSE(checkpoint.value().may_be_left_out(*tensors.at("b.k_zero_point")));
 }
 
 TEST(Checkpoint, AMissingHeadMayBeTheEmbedding) {

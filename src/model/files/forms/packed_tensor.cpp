@@ -219,6 +219,9 @@ Status PackedTensor::read_groups() {
                             std::to_string(index) + " of " + std::to_string(num_groups_) +
                             "; the file is damaged, fetch it again");
   }
+  // Some tools write 0 for every column where they do not reorder them.
+  const bool says_nothing = std::ranges::all_of(groups, [](int32_t index) { return index == 0; });
+  if (says_nothing) return {};
   groups_follow_ = groups_follow_ && groups == group_of_;
   group_of_ = std::move(groups);
   return {};

@@ -85,8 +85,15 @@ bool is_read_algorithm(std::string_view name) {
                           "W4A8_NVFP4_FP8", "W8A16", "W8A8_SQ_PER_CHANNEL"});
 }
 
+// ModelOpt writes some of them in small letters.
+std::string algorithm_of(const Json& name) {
+  std::string text = name.is_string() ? name.get<std::string>() : std::string();
+  for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return text;
+}
+
 void read_modelopt(Reader& reader, Quantization* out) {
-  const std::string algorithm = reader.text("quant_algo", "");
+  const std::string algorithm = algorithm_of(reader.text("quant_algo", ""));
   const std::string named = "quant_method 'modelopt' (quant_algo " + algorithm + ")";
   reader.want_because(algorithm != "NVFP4_SVD", named,
                       "its matrices have a part of low rank beside them; use a checkpoint of NVFP4 "
@@ -95,7 +102,7 @@ void read_modelopt(Reader& reader, Quantization* out) {
   if (const Json* layers = reader.find("quantized_layers"); layers != nullptr) {
     for (const Json& layer : *layers) {
       const Json own = layer.is_object() ? layer.value("quant_algo", Json()) : Json();
-      reader.want(own.is_string() && is_read_algorithm(own.get<std::string>()),
+      reader.want(is_read_algorithm(algorithm_of(own)),
                   "quantized_layers of quant_algo " + own.dump().substr(0, 80));
     }
   }
@@ -206,10 +213,15 @@ void read_with_rounded_rows(Reader&, Quantization* out) {
   out->rounds_activations = true;
 }
 
-void read_fbgemm(Reader&, Quantization* out) {
+void read_fp8_of_rows(Reader&, Quantization* out) {
   set_scaled(out);
   out->is_fp8 = true;
   out->rounds_activations = true;
+}
+
+void read_int8_blocks(Reader& reader, Quantization* out) {
+  read_with_rounded_rows(reader, out);
+  read_block(reader, "weight_block_size", out);
 }
 
 struct MethodReader {
@@ -222,7 +234,10 @@ constexpr MethodReader kReaders[] = {
     {"awq", read_awq},
     {"fp8", read_fp8},
     {"mxfp8", read_fp8},
-    {"fbgemm_fp8", read_fbgemm},
+    {"fbgemm_fp8", read_fp8_of_rows},
+    {"w8a8_fp8", read_fp8_of_rows},
+    {"w8a8_int8", read_with_rounded_rows},
+    {"blockwise_int8", read_int8_blocks},
     {"mxfp4", read_scaled},
     {"bitnet", read_bitnet},
     {"bitsandbytes", read_scaled},

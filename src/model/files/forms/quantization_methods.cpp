@@ -14,7 +14,8 @@ constexpr QuantizationMethod kMethods[] = {
      "mxfp4-pack-quantized, mxfp8-quantized, mixed-precision, marlin-24; sparse-24-bitmask, "
      "sparse-bitmask; transforms that are all in the weights"},
     {"fp8, mxfp8", "E4M3, or E5M2 (fmt e5m2), with a scale a tensor, row or block"},
-    {"fbgemm_fp8", "E4M3 with a scale a row"},
+    {"fbgemm_fp8, w8a8_fp8", "E4M3 with a scale a row"},
+    {"w8a8_int8, blockwise_int8", "signed bytes with a scale a row or block, as SGLang has them"},
     {"modelopt, modelopt_...",
      "quant_algo FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, NVFP4_AWQ, W4A16_NVFP4, "
      "W4A8_NVFP4_FP8, W4A16_AWQ, W4A8_AWQ, W8A16, W8A8_SQ_PER_CHANNEL, MXFP8, MXFP4, "

@@ -25,7 +25,13 @@ constexpr std::string_view kAttentionScales[] = {".q_scale",
                                                  ".prob_scale",
                                                  ".q_proj.output_scale",
                                                  ".k_proj.output_scale",
-                                                 ".v_proj.output_scale"};
+                                                 ".v_proj.output_scale",
+                                                 ".prob_output_scale",
+                                                 ".k_zero_point",
+                                                 ".v_zero_point",
+                                                 ".q_zero_point",
+                                                 ".k_proj.k_bias",
+                                                 ".v_proj.v_bias"};
 
 using Tensors = std::map<std::string, const TensorView*>;
 
@@ -143,7 +149,7 @@ Result<std::vector<NamedScaled>> find_scaled(const Tensors& tensors) {
   std::vector<NamedScaled> found;
   for (const auto& [name, tensor] : tensors) {
     const std::optional<CodeType> type = code_type(*tensor);
-    if (!type || is_scale(name)) continue;
+    if (!type || is_scale(name) || is_attention_scale(name)) continue;
     const bool is_packed = name.ends_with(kPacked) && type == CodeType::kE2m1;
     const bool has_blocks = name.ends_with(kBlocks) && type == CodeType::kE2m1;
     NamedScaled named = is_packed    ? packed_matrix(tensors, name)

@@ -14,9 +14,11 @@ constexpr const char* kKeyScales[] = {
     "qkv_proj.k_scale", "attn.kv_scale", "kv_scale"};
 constexpr const char* kValueScales[] = {"attn.v_scale", "v_scale", "v_proj.v_scale",
                                         "v_proj.output_scale", "qkv_proj.v_scale"};
-constexpr const char* kOtherScales[] = {"attn.q_scale",       "q_scale",         "q_proj.q_scale",
-                                        "qkv_proj.q_scale",   "attn.prob_scale", "prob_scale",
-                                        "q_proj.output_scale"};
+constexpr const char* kOtherScales[] = {"attn.q_scale",        "q_scale",          "q_proj.q_scale",
+                                        "qkv_proj.q_scale",    "attn.prob_scale",  "prob_scale",
+                                        "q_proj.output_scale", "prob_output_scale"};
+// What ModelOpt subtracts from entries before it rounds them (FP8_AFFINE), one for each column.
+constexpr const char* kBiases[] = {"k_proj.k_bias", "v_proj.v_bias"};
 
 // The first of the names below `base` that the checkpoint has; empty: none.
 template <size_t N>
@@ -63,15 +65,13 @@ Status load_kv_scales(PartLoader& loader, const std::string& base, int32_t num_k
                       KvScales* out) {
   const std::string keys = find_kv_scale(loader, base, kKeyScales);
   const std::string values = find_kv_scale(loader, base, kValueScales);
+  // Scales of entries less a bias are too small for the entries themselves.
+  const bool are_affine = !find_kv_scale(loader, base, kBiases).empty();
   ignore_attention_scales(loader, base);
-  if (keys.empty() && values.empty()) return {};
-  if (keys.empty()) {
-    return invalid_argument("tensor '" + values +
-                            "' has scales of values in an FP8 KV cache, but those of keys "
-                            "(k_scale) are missing; fetch the checkpoint again");
-  }
-  FT_RETURN_IF_ERROR(load_some_kv_scales(loader, keys, num_kv_heads, &out->keys));
-  if (values.empty()) {
+  if (are_affine || (keys.empty() && values.empty())) return {};
+  const std::string& of_keys = keys.empty() ? values : keys;
+  FT_RETURN_IF_ERROR(load_some_kv_scales(loader, of_keys, num_kv_heads, &out->keys));
+  if (keys.empty() || values.empty()) {
     out->values = out->keys;
     return {};
   }
@@ -95,6 +95,7 @@ void ignore_attention_scales(PartLoader& loader, const std::string& base) {
   for (const char* name : kKeyScales) loader.weights().ignore(base + name);
   for (const char* name : kValueScales) loader.weights().ignore(base + name);
   for (const char* name : kOtherScales) loader.weights().ignore(base + name);
+  for (const char* name : kBiases) loader.weights().ignore(base + name);
 }
 
 }  // namespace foretoken

@@ -25,9 +25,10 @@ struct KvScales {
 
 // Loads them where a checkpoint has them below `base`, for example "model.layers.3.self_attn.", by
 // the names that vLLM reads: a number, or one for each of `num_kv_heads`, the heads of the whole
-// layer. A scale of both (kv_scale), or of keys alone, is that of values too. InvalidArgument names
-// a tensor of another shape, or a scale that no code can be divided by. Errors otherwise as of
-// WeightLoader.
+// layer. A scale of both (kv_scale), or of one of them alone, is that of keys and values. Scales
+// that stand beside biases (ModelOpt's FP8_AFFINE) are left aside. InvalidArgument names a tensor
+// of another shape or a scale that no code can be divided by. Errors
+// otherwise as of WeightLoader.
 Status load_kv_scales(PartLoader& loader, const std::string& base, int32_t num_kv_heads,
                       KvScales* out);
 

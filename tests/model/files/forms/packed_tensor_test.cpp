@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/bfloat16.h"
@@ -151,6 +154,32 @@ TEST(PackedTensor, WhatTheConfigSaysMustBeThere) {
               "group_size": 16, "strategy": "group", "actorder": "group"}}}}})")
                 .find("lacks its groups of columns"),
             std::string::npos);
+}
+
+std::string file_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Some tools write 0 for every column where they do not reorder them.
+TEST(PackedTensor, GroupsThatAreAllTheFirstAreLeftAside) {
+  const test::ScratchFolder folder;
+  std::string bytes = file_bytes(golden("gptq-4") + "/model.safetensors");
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  const auto header = nlohmann::json::parse(bytes.substr(8, size));
+  const auto range = header.at("m.g_idx").at("data_offsets");
+  const auto begin = 8 + size + range.at(0).get<uint64_t>();
+  const uint64_t count = range.at(1).get<uint64_t>() - range.at(0).get<uint64_t>();
+  bytes.replace(begin, count, std::string(count, '\0'));
+  folder.write("model.safetensors", bytes);
+  folder.write("config.json", file_bytes(golden("gptq-4") + "/config.json"));
+  const auto changed = Checkpoint::open(folder.path());
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  const auto whole = Checkpoint::open(golden("gptq-4"));
+  const int64_t all = whole.value().find("m.weight").value()->num_elements();
+  EXPECT_EQ(elements(*changed.value().find("m.weight").value(), 0, all),
+            elements(*whole.value().find("m.weight").value(), 0, all));
 }
 
 // As AutoRound packed them: codes of three and five bits lie across words. Those of two and three

@@ -146,6 +146,11 @@ TEST(Quantization, UnusualForms) {
       R"({"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})",
       R"({"quant_method": "mxfp8", "weight_block_size": [1, 32], "scale_fmt": "ue8m0"})",
       R"({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8"}})",
+      R"({"quant_method": "modelopt", "quant_algo": "fp8_pb_wo"})",
+      R"({"quant_method": "modelopt", "quant_algo": "mxfp4"})",
+      R"({"quant_method": "w8a8_int8"})",
+      R"({"quant_method": "w8a8_fp8"})",
+      R"({"quant_method": "blockwise_int8", "weight_block_size": [128, 128]})",
       R"({"quant_method": "auto-round", "packing_format": "auto_round:llm_compressor",
           "data_type": "nv_fp", "bits": 4, "group_size": 16, "act_bits": 4})"};
   for (const char* json : scaled) {

@@ -162,6 +162,22 @@ TEST(ScaledTensor, Nvfp4) {
   }
 }
 
+// ModelOpt's W4A8_NVFP4_FP8 has a scale for 32 columns.
+TEST(ScaledTensor, Nvfp4OfLongerGroups) {
+  constexpr int64_t kMatrixRows = 3, kMatrixCols = 64;
+  CodesFile made("x.weight", "U8", kMatrixRows, kMatrixCols / 2);
+  made.file.add("x.weight_scale", "F8_E4M3", {kMatrixRows, kMatrixCols / 32}, e4m3_scales(6));
+  made.file.add_floats("x.weight_scale_2", {}, {0.3f});
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < kMatrixRows * kMatrixCols; ++i) {
+    wanted.push_back(made.value(i) * ((1 + 0.125f * static_cast<float>(i / 32)) * 0.3f));
+  }
+  const test::ScratchFolder folder;
+  expect_elements(open_scaled(folder, made.file,
+                              {{"quant_method", "modelopt"}, {"quant_algo", "W4A8_NVFP4_FP8"}}),
+                  wanted);
+}
+
 // Experts whose inputs are rows, as ModelOpt packs gpt-oss's and Llama 4's: two rows share bytes,
 // 16 a scale.
 TEST(ScaledTensor, Nvfp4OfPairedRows) {

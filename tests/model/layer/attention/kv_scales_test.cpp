@@ -48,6 +48,7 @@ TEST_F(KvScalesTest, RanksHaveThoseOfTheirHeads) {
   tensors_["attn.k_scale"] = {{4, 1, 1}, {1, 2, 3, 4}};
   tensors_["attn.v_scale"] = {{1, 4}, {5, 6, 7, 8}};
   add_scales("attn.q_scale", {9});
+  add_scales("attn.prob_output_scale", {9});
   const KvScales second = load(4, {1, 2});
   EXPECT_EQ(unused_, "") << "scales of queries are known too";
   EXPECT_EQ(read(second.keys, 2), (std::vector<float>{3, 4}));
@@ -56,8 +57,8 @@ TEST_F(KvScalesTest, RanksHaveThoseOfTheirHeads) {
   EXPECT_EQ(read(last.keys, 1), (std::vector<float>{4})) << "two ranks share a head";
 }
 
-TEST_F(KvScalesTest, OneOfKeysAloneIsThatOfValues) {
-  for (const char* name : {"attn.kv_scale", "attn.k_proj.output_scale"}) {
+TEST_F(KvScalesTest, OneAloneIsThatOfKeysAndValues) {
+  for (const char* name : {"attn.kv_scale", "attn.k_proj.output_scale", "attn.v_scale"}) {
     tensors_.clear();
     add_scales(name, {0.125f});
     const KvScales scales = load(1);
@@ -93,9 +94,17 @@ TEST_F(KvScalesTest, BadOnesAreNamed) {
     add_scales("attn.k_scale", {1, bad});
     EXPECT_NE(message_of(2).find("must be positive"), std::string::npos) << bad;
   }
-  tensors_.clear();
-  add_scales("attn.v_scale", {1});
-  EXPECT_NE(message_of(2).find("those of keys (k_scale) are missing"), std::string::npos);
+}
+
+TEST_F(KvScalesTest, ThoseOfEntriesLessABiasAreLeftAside) {
+  add_scales("attn.k_proj.k_scale", {0.5f});
+  add_scales("attn.v_proj.v_scale", {0.5f});
+  tensors_["attn.k_proj.k_bias"] = {{1, 1, 1, 2}, {1, 2}};
+  tensors_["attn.v_proj.v_bias"] = {{1, 1, 1, 2}, {1, 2}};
+  const KvScales scales = load(1);
+  EXPECT_EQ(scales.keys, nullptr);
+  EXPECT_EQ(scales.values, nullptr);
+  EXPECT_EQ(unused_, "");
 }
 
 TEST(KvScales, AreOfCodesAlone) {
