@@ -108,6 +108,7 @@ void read_modelopt(Reader& reader, Quantization* out) {
   }
   set_scaled(out);
   out->is_fp8 = algorithm.starts_with("FP8");
+  if (algorithm == "W4A8_NVFP4_FP8") out->nvfp4_group = 32;
   out->rounds_activations =
       !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO" && algorithm != "W8A16";
 }

@@ -178,12 +178,9 @@ Status ScaledTensor::check_scale_types() const {
                      scales.shape_text() + "; save the model with symmetric weights");
 }
 
-bool ScaledTensor::has_usual_groups(int64_t across) const {
-  if (parts_.type != CodeType::kE2m1) return true;
-  const auto are_groups_of = [&](int64_t group) { return across == (cols_ + group - 1) / group; };
-  if (is_e8m0(*parts_.scales)) return are_groups_of(32);
-  // ModelOpt's W4A8_NVFP4_FP8 has them of 32.
-  return !is_e4m3(*parts_.scales) || are_groups_of(16) || are_groups_of(32);
+int64_t ScaledTensor::usual_group(const Quantization& quantization) const {
+  if (parts_.type != CodeType::kE2m1) return 0;
+  return is_e8m0(*parts_.scales) ? 32 : is_e4m3(*parts_.scales) ? quantization.nvfp4_group : 0;
 }
 
 Status ScaledTensor::read_factors() {

@@ -84,8 +84,8 @@ class ScaledTensor {
   bool has_paired_integers() const;
   Status find_shape();
   Status find_blocks(const Quantization& quantization);
-  // Whether `across` scales a row are those of a group that files of these codes have.
-  bool has_usual_groups(int64_t across) const;
+  // Columns that share a scale in every file of these codes and scales; 0: files differ.
+  int64_t usual_group(const Quantization& quantization) const;
   Status check_scale_types() const;
   Status read_factors();
   Status find_form();

@@ -59,7 +59,8 @@ Status ScaledTensor::find_blocks(const Quantization& quantization) {
        across != blocks_of(cols_, quantization.block_cols))) {
     return misfit();
   }
-  if (!has_usual_groups(across)) return misfit();
+  const int64_t group = usual_group(quantization);
+  if (group > 0 && across != blocks_of(cols_, group)) return misfit();
   const bool one_for_all = num_scales == 1 && matrices > 1;
   if (!one_for_all && num_scales != matrices * down * across) return misfit();
   const bool paired = parts_.type == CodeType::kE2m1OfRows;
