@@ -38,6 +38,8 @@ struct DeviceTraits {
   // A drafter that learns while it rests is called in one of so many plain steps. More than one
   // where its few kernels take about a hundredth of a step, whatever the model.
   int steps_between_lessons;
+  // Its ops look rows of a weight up where they lie (Device::rows_of_weight), halves and quantised.
+  bool lends_rows;
   int64_t bytes_per_second;  // that it reads weights with, at least
   EngineSizes usual;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "base/bfloat16.h"
@@ -319,8 +320,10 @@ Status StageReader::read_embedding(DecoderWeights* weights) {
     weights->embedding = rows_of_head(*weights, config, sharding);
   }
   if (stages.is_first() && !weights->embedding.exists()) {
-    FT_ASSIGN_OR_RETURN(weights->embedding,
-                        loader.table(arena, name, config.own_ids(), width, config.embedding_rows));
+    FT_ASSIGN_OR_RETURN(LookUpTable table, loader.kept_table(arena, name, config.own_ids(), width,
+                                                             config.embedding_rows));
+    weights->embedding = table.rows;
+    weights->embedding_weight = std::move(table.weight);
   } else if (!stages.is_first()) {
     const int64_t stored[] = {config.embedding_rows > 0 ? config.embedding_rows : config.own_ids(),
                               width};

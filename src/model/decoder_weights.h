@@ -28,6 +28,8 @@ struct DecoderWeights {
   // [own ids, hidden]; the first stage's, and of others that lend it to drafters. Its rows may be
   // those of `head`.
   RowTable embedding;
+  // That has the rows where these stay quantised and are no head's.
+  std::shared_ptr<PackedWeight> embedding_weight;
   Norm embedding_norm;  // the first stage's; without weights: there is none
   // Of all layers that files hold; those of other stages are empty.
   std::vector<DecoderLayer> layers;

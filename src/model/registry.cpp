@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "compat/compat.h"
+#include "device/device_traits.h"
 #include "model/decoder.h"
 #include "model/decoder_weights.h"
 #include "model/files/checkpoint.h"
@@ -37,6 +38,7 @@ struct StoredTensors {
   int64_t matrices_saving() const;
   int64_t tables_saving() const;
   bool is_lent(const TensorView& embedding) const;
+  int64_t table_bytes(const TensorView& tensor, int64_t count, bool is_kept) const;
 };
 
 // Bytes by which all ranks' parts of matrices are smaller than in the model's type.
@@ -52,23 +54,34 @@ int64_t StoredTensors::matrices_saving() const {
 
 // Whether look-ups read the embedding in the head.
 bool StoredTensors::is_lent(const TensorView& embedding) const {
-  return options.stages.is_last() && head_has_embedding(config, options.sharding) &&
-         device.keeps_quantized(*quantized_form(embedding), config.hidden_size, config.dtype);
+  const QuantForm* form = quantized_form(embedding, config.dtype);
+  return form != nullptr && device_traits(device.type()).lends_rows && options.stages.is_last() &&
+         head_has_embedding(config, options.sharding) &&
+         device.keeps_quantized(*form, config.hidden_size, config.dtype);
+}
+
+// Of a table with so many elements; `is_kept`: it may stay quantised.
+int64_t StoredTensors::table_bytes(const TensorView& tensor, int64_t count, bool is_kept) const {
+  const int64_t cols = tensor.shape.back();
+  if (is_kept && WeightLoader::keeps_table(device, tensor, cols, config.dtype)) {
+    return count / cols * packed_row_bytes(*quantized_form(tensor), cols);
+  }
+  return count * static_cast<int64_t>(dtype_size(looked_up_dtype(tensor, config.dtype)));
 }
 
 // The same of tables that rows are looked up in, each of which is whole on a rank.
 int64_t StoredTensors::tables_saving() const {
   if (!options.stages.is_first()) return 0;
+  const std::string positions = place.body + std::string(traits.positions) + ".weight";
   int64_t saved = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const bool is_embedding = name == embedding_name(traits, place);
     if (!is_embedding && !is_looked_up(name, config, traits, place)) continue;
-    const DType dtype = looked_up_dtype(*tensor, config.dtype);
-    if (dtype == config.dtype) continue;
     const int64_t own = int64_t{config.own_ids()} * config.embedding_width();
     const int64_t count = is_embedding ? own : tensor->num_elements();
-    const size_t stored = is_embedding && is_lent(*tensor) ? 0 : dtype_size(dtype);
-    saved += count * static_cast<int64_t>(dtype_size(config.dtype) - stored);
+    const bool is_lent_by_head = is_embedding && is_lent(*tensor);
+    const int64_t stored = is_lent_by_head ? 0 : table_bytes(*tensor, count, name != positions);
+    saved += count * static_cast<int64_t>(dtype_size(config.dtype)) - stored;
   }
   return saved;
 }

@@ -36,6 +36,12 @@ TEST(DeviceTraits, EveryTypeSaysHowMuchAnEngineTakes) {
   }
 }
 
+// A GPU's weights lie as tensor cores read them.
+TEST(DeviceTraits, TheCpuLooksRowsOfWeightsUp) {
+  EXPECT_TRUE(device_traits(DeviceType::kCpu).lends_rows);
+  EXPECT_FALSE(device_traits(DeviceType::kCuda).lends_rows);
+}
+
 // A server under a load that never pauses would otherwise not draft for as long as it lasts.
 TEST(DeviceTraits, AGpuMeasuresBeforeItsFirstRequest) {
   EXPECT_TRUE(device_traits(DeviceType::kCuda).measures_at_start);

@@ -12,6 +12,7 @@ TEST(RowTable, SaysWhatItMakesAndTakes) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     EXPECT_TRUE((RowTable{&data, dtype}).makes(dtype));
     EXPECT_FALSE((RowTable{&data, dtype, 16}).makes(dtype));
+    EXPECT_TRUE((RowTable{&data, dtype, 1, true}).makes(dtype));
     EXPECT_FALSE((RowTable{&data, dtype}).makes(dtype == DType::kF32 ? DType::kBF16 : DType::kF32));
   }
   EXPECT_TRUE((RowTable{&data, DType::kF16}).makes(DType::kF32));

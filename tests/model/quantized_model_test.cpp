@@ -3,8 +3,11 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/bfloat16.h"
+#include "device/device_traits.h"
 #include "dialled/safetensors_writer.h"
 #include "gguf/hf_config.h"
+#include "kernels/rows/embed.h"
 #include "model/files/checkpoint.h"
 #include "model/files/forms/convert.h"
 #include "model/files/forms/quantized_tensor.h"
@@ -96,6 +99,24 @@ TEST(HalvesModel, TheEmbeddingLiesOnceAndAsTheFileHasIt) {
   EXPECT_EQ(run(*beside), want);
 }
 
+// The rows of all ids.
+std::vector<float> looked_up(const RowTable& table, int32_t hidden, bool is_bf16) {
+  Device& device = test::model_device();
+  const auto queue = device.make_queue().value();
+  Arena arena(device, MemoryKind::kPinned);
+  const size_t count = size_t(kVocab) * static_cast<size_t>(hidden);
+  auto* counts = arena.take_array<StepCounts>(1, "test").value();
+  auto* ids = arena.take_array<int32_t>(kVocab, "test").value();
+  auto* rows = arena.take_array<float>(count, "test").value();
+  *counts = {};
+  counts->num_rows = kVocab;
+  for (int32_t id = 0; id < kVocab; ++id) ids[id] = id;
+  embed(*queue,
+        {counts, ids, table, rows, kVocab, kVocab, hidden, is_bf16 ? DType::kBF16 : DType::kF32});
+  EXPECT_TRUE(queue->drain().ok());
+  return {rows, rows + count};
+}
+
 class QuantizedModel : public testing::TestWithParam<const char*> {
  protected:
   const char* only() const { return *GetParam() == 'm' ? nullptr : GetParam(); }
@@ -128,6 +149,25 @@ TEST_P(QuantizedModel, LogitsAreNearThoseOfFloats) {
   }
 }
 
+// Look-ups of what lies in the head once, and of a table beside it, find the file's numbers.
+TEST_P(QuantizedModel, LooksTheFilesNumbersUp) {
+  test::QuantizedGguf().write(path_, 2, kVocab, only());
+  const auto checkpoint = Checkpoint::open(path_).value();
+  const TensorView* view = checkpoint.find("model.embed_tokens.weight").value();
+  const int32_t hidden = test::QuantizedGguf::kHidden;
+  const auto count = static_cast<size_t>(view->num_elements());
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    const auto model = test::load_test_model(path_, {dtype, ""}, 64);
+    const bool is_bf16 = std::string_view(dtype) == "bfloat16";
+    std::vector<float> want(count);
+    ASSERT_TRUE(convert_tensor(*view, DType::kF32, want.data()).ok());
+    for (float& value : want) {
+      if (is_bf16) value = bf16_to_float(bf16_from_float(value));
+    }
+    EXPECT_EQ(looked_up(model->shared_embedding().value(), hidden, is_bf16), want) << dtype;
+  }
+}
+
 // The head is a packed copy of the embedding, which the file has once, or lends it its rows.
 TEST_P(QuantizedModel, StagesShareWhatOneRankLoads) {
   test::QuantizedGguf().write(path_, 2, kVocab, only());
@@ -143,8 +183,11 @@ TEST_P(QuantizedModel, StagesShareWhatOneRankLoads) {
     EXPECT_EQ(model.value()->weight_bytes(), total) << "stage " << stage;
     sum += total;
   }
-  const bool lends = std::string_view(GetParam()) == "F16" && keeps_halves();
-  const int64_t twice = lends ? int64_t{kVocab} * test::QuantizedGguf::kHidden * 2 : 0;
+  const bool lends = device_traits(test::model_device().type()).lends_rows;
+  const auto checkpoint = Checkpoint::open(path_).value();
+  const TensorView* table = checkpoint.find("model.embed_tokens.weight").value();
+  const int64_t row = packed_row_bytes(*quantized_form(*table), test::QuantizedGguf::kHidden);
+  const int64_t twice = lends ? kVocab * row : 0;
   options.stages = {};
   const auto whole = load_model(test::model_device(), path_, options);
   ASSERT_TRUE(whole.ok()) << whole.status().message();

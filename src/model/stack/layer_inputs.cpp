@@ -73,7 +73,7 @@ Status LayerInputs::load(PartLoader& loader, Arena& arena, const std::string& bo
 
 Status LayerInputs::load_weights(PartLoader& loader, Arena& arena, const std::string& body) {
   FT_ASSIGN_OR_RETURN(table_,
-                      loader.weights().table(arena, body + kLayerInputTable, vocab_, width()));
+                      loader.weights().kept_table(arena, body + kLayerInputTable, vocab_, width()));
   projection_ = std::make_shared<Linear>();
   FT_RETURN_IF_ERROR(
       loader.load_linear({{body + kProjection, width()}}, hidden_, false, projection_.get()));
@@ -101,7 +101,7 @@ Status LayerInputs::take_scratch(const ScratchSource& source) {
 }
 
 void LayerInputs::make(const LayerRows& rows, const int32_t* token_ids, float* residual) {
-  FT_CHECK(table_.exists());
+  FT_CHECK(table_.rows.exists());
   norm_rows(rows, residual, nullptr, {}, {hidden_, eps_}, {entering_, dtype_});
   multiply(rows, entering_, *projection_, {made_}, dtype_);
   scale_rows(rows, made_, width(), 1 / std::sqrt(float(hidden_)));
@@ -119,7 +119,7 @@ void LayerInputs::make(const LayerRows& rows, const int32_t* token_ids, float* r
   if (dtype_ == DType::kBF16) scale = bf16_to_float(bf16_from_float(scale));
   embed(rows.queue, {.counts = rows.counts,
                      .token_ids = token_ids,
-                     .table = table_,
+                     .table = table_.rows,
                      .out = looked_up_,
                      .max_rows = rows.max_rows,
                      .vocab = vocab_,

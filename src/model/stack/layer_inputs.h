@@ -63,7 +63,7 @@ class LayerInputs {
   float eps_ = 0;
   DType dtype_ = DType::kF32;
   Activation activation_ = Activation::kGeluTanh;
-  RowTable table_;  // [vocab, layers * size]
+  LookUpTable table_;  // [vocab, layers * size]
   // [layers * size, hidden], which copies have in common; null on stages that make nothing.
   std::shared_ptr<Linear> projection_;
   const float* norm_ = nullptr;       // [layers, size], the same for each layer

@@ -68,6 +68,13 @@ class PackedWeight {
   float input_scale_ = 0;
 };
 
+// Rows that ops look up, and the weight that has them where they do not lie in an arena, which
+// lanes share.
+struct LookUpTable {
+  RowTable rows;
+  std::shared_ptr<PackedWeight> weight;
+};
+
 // Brings tensors into device memory: from a checkpoint, or random ones (the same for a name and a
 // shape on every run and every device). Used by one thread, at start-up. What the functions return
 // is filled by `finish`; until then, or until `stop`, the memory must stay. Each function returns
@@ -148,6 +155,13 @@ class WeightLoader {
   // the first rows of a tensor that has `file_rows`, where that is not 0.
   Result<RowTable> table(Arena& arena, const std::string& name, int64_t rows, int64_t cols,
                          int64_t file_rows = 0);
+  // The same, but quantised as the file has it where the device looks rows up so.
+  Result<LookUpTable> kept_table(Arena& arena, const std::string& name, int64_t rows, int64_t cols,
+                                 int64_t file_rows = 0);
+  // Whether kept_table leaves a tensor of so many columns quantised, but for one whose scales do
+  // not fit into its form (keeps_values).
+  static bool keeps_table(const Device& device, const TensorView& tensor, int64_t cols,
+                          DType dtype);
   // A row-major matrix [rows, cols] of `dtype`, not packed.
   Result<const void*> plain_table(Arena& arena, const std::string& name, int64_t rows,
                                   int64_t cols);

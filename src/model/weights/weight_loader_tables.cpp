@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "device/device_traits.h"
 #include "model/files/forms/quantized_tensor.h"
 #include "model/weights/weight_loader.h"
 
@@ -38,6 +39,30 @@ Result<RowTable> WeightLoader::table(Arena& arena, const std::string& name, int6
   const DType dtype = tensor != nullptr ? looked_up_dtype(*tensor, dtype_) : dtype_;
   FT_ASSIGN_OR_RETURN(const void* memory, read_table(arena, name, tensor, {rows, cols, dtype}));
   return RowTable{memory, dtype};
+}
+
+bool WeightLoader::keeps_table(const Device& device, const TensorView& tensor, int64_t cols,
+                               DType dtype) {
+  const QuantForm* form = quantized_form(tensor, dtype);
+  return form != nullptr && form->scale != GroupScale::kNone &&
+         device_traits(device.type()).lends_rows && device.keeps_quantized(*form, cols, dtype);
+}
+
+Result<LookUpTable> WeightLoader::kept_table(Arena& arena, const std::string& name, int64_t rows,
+                                             int64_t cols, int64_t file_rows) {
+  const int64_t shape[] = {file_rows > 0 ? file_rows : rows, cols};
+  FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(name, shape));
+  if (tensor != nullptr && keeps_table(device_, *tensor, cols, dtype_)) {
+    FT_ASSIGN_OR_RETURN(const QuantForm* form, kept_form(name, *tensor, cols));
+    if (form != nullptr) {
+      const TensorPart all{name, shape[0], 0, rows};
+      FT_ASSIGN_OR_RETURN(PackedWeight weight, matrix({&all, 1}, {cols, 0, cols}));
+      const RowTable lent = weight.rows();
+      return LookUpTable{lent, std::make_shared<PackedWeight>(std::move(weight))};
+    }
+  }
+  FT_ASSIGN_OR_RETURN(const RowTable in_arena, this->table(arena, name, rows, cols, file_rows));
+  return LookUpTable{in_arena, {}};
 }
 
 Result<const void*> WeightLoader::plain_table(Arena& arena, const std::string& name, int64_t rows,

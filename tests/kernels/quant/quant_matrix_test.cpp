@@ -90,6 +90,21 @@ TEST(QuantMatrix, MatchesDouble) {
   }
 }
 
+// Rows come out of slices and blocks as they went in.
+TEST(QuantMatrix, ReadsItsRows) {
+  std::vector<QuantizedPart> parts;
+  for (const QuantForm& form : quant_forms()) parts.push_back({form, 21});
+  for (const int slice_cols : {16, 48, 1000}) {
+    const Packed packed = pack(parts, slice_cols);
+    std::vector<float> row(kK);
+    for (int r = 0; r < packed.n; ++r) {
+      packed.matrix->read_row(r, row.data());
+      ASSERT_EQ(std::memcmp(row.data(), packed.floats.data() + r * kK, kK * sizeof(float)), 0)
+          << "row " << r << " of slices of " << slice_cols;
+    }
+  }
+}
+
 // Every kind of processor gives the same bits, for every number of rows.
 TEST(QuantMatrix, BitsDependOnTheRowAlone) {
   constexpr int kRows = 37;

@@ -5,7 +5,10 @@
 #include <cstring>
 #include <vector>
 
+#include "base/bfloat16.h"
 #include "base/half.h"
+#include "kernels/quant/cpu/quant_matrix.h"
+#include "support/quant_data.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -34,6 +37,29 @@ TEST(TableRow, HalvesHaveTheBitsOfTheirFloats) {
          {RowTable{plain.data(), DType::kF16}, RowTable{packed.data(), DType::kF16, kTogether}}) {
       read_table_row(table, row, kN, scale, got.data());
       ASSERT_EQ(std::memcmp(got.data(), want.data(), kN * sizeof(float)), 0) << row;
+    }
+  }
+}
+
+// Rounded as a table of that type would be.
+TEST(TableRow, QuantizedRowsHaveTheBitsOfATable) {
+  constexpr int kN = 512, kRows = 40;
+  for (const QuantForm& form : quant_forms()) {
+    const auto rows = random_quantized_rows(form, kRows, kN, 7);
+    const QuantizedPart part{form, kRows};
+    QuantMatrix matrix({&part, 1}, kN, kRows);
+    matrix.pack_slice(0, rows.data());
+    const std::vector<float> floats = dequantized(form, rows, kN);
+    std::vector<uint16_t> rounded(floats.size());
+    for (size_t i = 0; i < floats.size(); ++i) rounded[i] = bf16_from_float(floats[i]);
+    std::vector<float> want(kN), got(kN);
+    const RowTable tables[] = {{floats.data(), DType::kF32}, {rounded.data(), DType::kBF16}};
+    for (const RowTable& table : tables) {
+      for (int64_t row = 0; row < kRows; ++row) {
+        read_table_row(table, row, kN, 25.3f, want.data());
+        read_table_row({&matrix, table.dtype, 1, true}, row, kN, 25.3f, got.data());
+        ASSERT_EQ(std::memcmp(got.data(), want.data(), kN * sizeof(float)), 0) << row;
+      }
     }
   }
 }

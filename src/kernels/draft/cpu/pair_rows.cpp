@@ -1,10 +1,12 @@
 #include "kernels/draft/pair_rows.h"
 
 #include <cmath>
+#include <vector>
 
 #include "kernels/cpu/hot.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/thread_scratch.h"
 #include "kernels/rows/cpu/table_row.h"
 
 namespace foretoken::cpu {
@@ -91,10 +93,30 @@ void write_any(const PairRowsArgs& a, const Source& source, int64_t from_row, in
   }
 }
 
-// Halves are widened where they go to, which is floats.
+// A row as floats.
+struct RowFloats {
+  std::vector<float> values;
+};
+
+float* row_floats(int32_t n) {
+  std::vector<float>& values = thread_scratch<RowFloats>().values;
+  if (values.size() < static_cast<size_t>(n)) {
+    const ForeignAllocationScope once;
+    values.resize(static_cast<size_t>(n));
+  }
+  return values.data();
+}
+
+// Halves are widened where they go to, which is floats, and so are quantised rows that do.
 void write_embedding(const PairRowsArgs& a, int64_t id, int64_t to_at) {
-  if (a.table.dtype != DType::kF16) {
+  if (a.table.dtype != DType::kF16 && !a.table.quantized) {
     return write_any(a, {a.table.data, a.table.dtype, a.embed_norm, a.scale}, id, to_at);
+  }
+  if (a.dtype == DType::kBF16) {
+    float* row = row_floats(a.hidden);
+    read_table_row(a.table, id, a.hidden, 1, row);
+    auto* to_bf16 = static_cast<uint16_t*>(a.out) + to_at;
+    return write_f32_bf16({row, a.embed_norm, a.scale, a.eps}, to_bf16, a.hidden);
   }
   float* to = static_cast<float*>(a.out) + to_at;
   read_table_row(a.table, id, a.hidden, 1, to);

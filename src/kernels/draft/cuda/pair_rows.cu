@@ -93,7 +93,8 @@ void launch(const PairRowsArgs& args, cudaStream_t stream) {
 
 void launch_pair_rows(const void* packed, cudaStream_t stream) {
   const auto& args = op_args<PairRowsArgs>(packed);
-  FT_CHECK(args.table.together == 1);  // no weight of this device lends its rows
+  FT_CHECK(args.table.together == 1 &&
+           !args.table.quantized);  // no weight of this device lends its rows
   switch (args.table.dtype) {
     case DType::kBF16:
       return launch<__nv_bfloat16, __nv_bfloat16>(args, stream);

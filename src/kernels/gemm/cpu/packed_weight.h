@@ -51,7 +51,9 @@ class PackedWeight {
 
   // As of Device::rows_of_weight.
   RowTable rows() const {
-    return halves_ != nullptr && order_ == WeightOrder::kPlain ? halves_->rows() : RowTable();
+    if (order_ != WeightOrder::kPlain) return {};
+    if (quantized_ != nullptr) return {quantized_.get(), dtype_, 1, true};
+    return halves_ != nullptr ? halves_->rows() : RowTable();
   }
 
   // Slices that a thread multiplies many rows with together, so that rows of x are read once for

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/thread_role.h"
 #include "kernels/cpu/thread_scratch.h"
 
 namespace foretoken::cpu {
@@ -16,6 +17,11 @@ constexpr size_t kLineBytes = 64;
 // Made by the threads that multiply, not by every one of the process.
 struct BlockSums {
   alignas(64) float sums[kMaxQuantTileRows * kQuantCols * kBlocksAtOnce];
+};
+
+// A row as base/quantized_rows.h lays it out.
+struct RowBytes {
+  std::vector<std::byte> bytes;
 };
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -47,46 +53,55 @@ void pack_step(int bits, const std::byte* codes, int col, std::byte* step) {
   }
 }
 
-// Copies scale i of a row, `size` bytes from `from`, to column `col` of a list at `to`.
-void put(const std::byte* from, int64_t i, size_t size, int col, std::byte* to) {
-  std::memcpy(to + static_cast<size_t>(col) * size, from + static_cast<size_t>(i) * size, size);
+// What pack_step has put there.
+void unpack_step(int bits, const std::byte* step, int col, std::byte* codes) {
+  const bool by_two = bits < 4;
+  const std::byte* upper = step + (by_two ? 128 : 256);
+  for (int i = 0; i < kQuantStep; ++i) {
+    const int vector = i / 4;
+    if (bits == 8) {
+      codes[i] = step[code_place(vector, col, i % 4)];
+      continue;
+    }
+    const int low_bits = by_two ? 2 : 4;
+    codes[i] = by_two
+                   ? step[code_place(vector / 4, col, i % 4)] >> (vector % 4 * 2) & std::byte{3}
+                   : step[code_place(vector % 4, col, i % 4)] >> (vector / 4 * 4) & std::byte{15};
+    const std::byte of_four = upper[code_place(vector / 4, col, i % 4)];
+    if (bits == 6) codes[i] |= (of_four >> (vector % 4 * 2) & std::byte{3}) << low_bits;
+    if (bits != 3 && bits != 5) continue;
+    codes[i] |= (upper[code_place(0, col, i % 4)] >> vector & std::byte{1}) << low_bits;
+  }
 }
 
-// The scales of a column: kernels/quant/cpu/quant_kernels.h has their order.
-void pack_scales(const QuantForm& form, const std::byte* row, int64_t k, int col, std::byte* to) {
-  const std::byte* halves = row + k;
-  const std::byte* bytes = halves + 2 * quantized_row_halves(form, k);
+// Calls visit(byte of a row of k, byte of a list for column 0, bytes) for each scale of a column,
+// in the order of kernels/quant/cpu/quant_kernels.h.
+template <class Visit>
+void for_each_scale(const QuantForm& form, int64_t k, const Visit& visit) {
+  const int64_t halves = k, bytes = halves + 2 * quantized_row_halves(form, k);
   const int64_t groups = k / form.group, supers = k / kSuperGroup;
+  int64_t to = 0;
+  const auto add = [&](int64_t from, int64_t size) {
+    visit(from, to, static_cast<size_t>(size));
+    to += size * kQuantCols;
+  };
   const bool is_super = form.scale == GroupScale::kSuper;
   if (is_super || form.scale == GroupScale::kSuperSigned) {
     const int64_t groups_of_super = kSuperGroup / form.group;
     for (int64_t i = 0; i < supers; ++i) {
-      put(halves, i, 2, col, to);
-      to += 2 * kQuantCols;
-      if (is_super) {
-        put(halves, supers + i, 2, col, to);
-        to += 2 * kQuantCols;
-      }
+      add(halves + 2 * i, 2);
+      if (is_super) add(halves + 2 * (supers + i), 2);
       for (int64_t g = i * groups_of_super; g < (i + 1) * groups_of_super; ++g) {
-        put(bytes, g, 1, col, to);
-        to += kQuantCols;
-        if (!is_super) continue;
-        put(bytes, groups + g, 1, col, to);
-        to += kQuantCols;
+        add(bytes + g, 1);
+        if (is_super) add(bytes + groups + g, 1);
       }
     }
     return;
   }
   for (int64_t g = 0; g < groups; ++g) {
-    put(halves, g, 2, col, to);
-    to += 2 * kQuantCols;
-    if (form.scale == GroupScale::kHalfAndMinimum) {
-      put(halves, groups + g, 2, col, to);
-      to += 2 * kQuantCols;
-    }
-    if (form.scale != GroupScale::kHalfAndZero) continue;
-    put(bytes, g, 1, col, to);
-    to += kQuantCols;
+    add(halves + 2 * g, 2);
+    if (form.scale == GroupScale::kHalfAndMinimum) add(halves + 2 * (groups + g), 2);
+    if (form.scale == GroupScale::kHalfAndZero) add(bytes + g, 1);
   }
 }
 
@@ -106,7 +121,7 @@ std::vector<QuantizedPart> joined(std::span<const QuantizedPart> parts) {
 }  // namespace
 
 QuantMatrix::QuantMatrix(std::span<const QuantizedPart> parts, int64_t k, int64_t slice_cols)
-    : k_(k) {
+    : k_(k), slice_cols_(slice_cols) {
   FT_CHECK(!parts.empty() && k > 0 && slice_cols > 0);
   cut(parts, slice_cols);
   // Zero where blocks have fewer columns.
@@ -182,8 +197,40 @@ void QuantMatrix::pack_block(const Block& block, const std::byte* rows) {
     for (int64_t i = 0; i < k_ / kQuantStep; ++i) {
       pack_step(form.bits, row + i * kQuantStep, col, codes + static_cast<size_t>(i) * step_bytes);
     }
-    pack_scales(form, row, k_, col, memory_.data() + block.scales);
+    std::byte* scales = memory_.data() + block.scales;
+    for_each_scale(form, k_, [&](int64_t from, int64_t to, size_t size) {
+      std::memcpy(scales + to + static_cast<size_t>(col) * size, row + from, size);
+    });
   }
+}
+
+const QuantMatrix::Block& QuantMatrix::block_of(int64_t row) const {
+  const Slice& from = slice(static_cast<int>(row / slice_cols_));
+  const auto begins_behind = [](int64_t col, const Block& block) { return col < block.first_col; };
+  const auto first = blocks_.begin() + static_cast<int64_t>(from.first_block);
+  const auto end = blocks_.begin() + static_cast<int64_t>(from.end_block);
+  return *(std::upper_bound(first, end, row % slice_cols_, begins_behind) - 1);
+}
+
+void QuantMatrix::read_row(int64_t row, float* out) const {
+  const Block& block = block_of(row);
+  const QuantForm& form = forms_[static_cast<size_t>(block.form)];
+  const auto col = static_cast<int>(row % slice_cols_ - block.first_col);
+  std::vector<std::byte>& bytes = thread_scratch<RowBytes>().bytes;
+  const auto row_bytes = static_cast<size_t>(quantized_row_bytes(form, k_));
+  if (bytes.size() < row_bytes) {
+    const ForeignAllocationScope once;
+    bytes.resize(row_bytes);
+  }
+  const std::byte* codes = memory_.data() + block.codes;
+  for (int64_t i = 0; i < k_; i += kQuantStep) {
+    unpack_step(form.bits, codes + quant_code_bytes(form.bits, i), col, bytes.data() + i);
+  }
+  const std::byte* scales = memory_.data() + block.scales;
+  for_each_scale(form, k_, [&](int64_t to, int64_t from, size_t size) {
+    std::memcpy(bytes.data() + to, scales + from + static_cast<size_t>(col) * size, size);
+  });
+  dequantize_row(form, bytes.data(), k_, out);
 }
 
 // Many rows go over a piece of k at a time, so that neither the codes nor x leave the nearest

@@ -26,6 +26,8 @@ class QuantMatrix {
   int64_t slice_row_bytes(int i) const { return slice(i).row_bytes; }
   // Packs these rows. Different slices by any threads.
   void pack_slice(int i, const std::byte* rows);
+  // The k floats of a row of the matrix, as dequantize_row makes them. Any thread.
+  void read_row(int64_t row, float* out) const;
 
   // y[num_rows, columns of slice i], dense = rows [first_row, first_row + num_rows) of x times the
   // slice. x has blocks of kernels.max_rows rows: the rows are whole blocks, and at most
@@ -64,6 +66,7 @@ class QuantMatrix {
   void cut(std::span<const QuantizedPart> parts, int64_t slice_cols);
   int index_of_form(const QuantForm& form);
   size_t place_blocks();  // bytes of all
+  const Block& block_of(int64_t row) const;
   void pack_block(const Block& block, const std::byte* rows);
   void multiply_blocks(const QuantKernels& kernels, std::span<const Block> blocks,
                        const QuantRows& x, int first_row, int num_rows, Output y) const;
@@ -71,6 +74,7 @@ class QuantMatrix {
                       Piece piece, float* tile) const;
 
   int64_t k_;
+  int64_t slice_cols_;
   std::vector<QuantForm> forms_;
   std::vector<Block> blocks_;
   std::vector<Slice> slices_;

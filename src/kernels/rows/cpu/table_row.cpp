@@ -1,7 +1,9 @@
 #include "kernels/rows/cpu/table_row.h"
 
+#include "base/bfloat16.h"
 #include "base/half.h"
 #include "kernels/cpu/hot.h"
+#include "kernels/quant/cpu/quant_matrix.h"
 
 namespace foretoken::cpu {
 namespace {
@@ -52,9 +54,18 @@ FT_HOT void widen_f16(const uint16_t* from, int64_t stride, float scale, float* 
   for (; i < n; ++i) to[i] = half_to_float(from[i * stride]) * scale;
 }
 
+void read_quantized(const RowTable& table, int64_t row, int32_t n, float scale, float* to) {
+  static_cast<const QuantMatrix*>(table.data)->read_row(row, to);
+  if (table.dtype == DType::kBF16) {
+    for (int i = 0; i < n; ++i) to[i] = bf16_to_float(bf16_from_float(to[i]));
+  }
+  widen_f32(to, scale, to, n);
+}
+
 }  // namespace
 
 void read_table_row(const RowTable& table, int64_t row, int32_t n, float scale, float* to) {
+  if (table.quantized) return read_quantized(table, row, n, scale, to);
   if (table.dtype == DType::kF32) {
     return widen_f32(static_cast<const float*>(table.data) + row * n, scale, to, n);
   }
