@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "compat/compat.h"
 #include "model/config/peft_config.h"
+#include "model/weights/adapter_gaps.h"
 #include "model/weights/module_key.h"
 
 namespace foretoken {
@@ -270,7 +271,18 @@ Result<std::vector<const LoraLinear*>> LoraPool::match(const LoraAdapter& adapte
                        "; load it beside the model that it was trained on, or train these alone");
   }
   report_left_out(adapter, num_others);
+  if (!is_checked) FT_RETURN_IF_ERROR(report_gap(adapter));
   return found;
+}
+
+Status LoraPool::report_gap(const LoraAdapter& adapter) const {
+  std::vector<std::string> modules;
+  for (const Part& part : parts_) {
+    if (!part.is_end()) modules.push_back(part.module);
+  }
+  FT_ASSIGN_OR_RETURN(const std::string gap, adapter_gap(adapter, modules));
+  if (!gap.empty()) FT_LOG(warn, "{}", gap);
+  return {};
 }
 
 // Where an image has what is for each part; `bytes`: of all.

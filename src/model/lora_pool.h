@@ -165,6 +165,7 @@ class LoraPool {
   std::vector<WholeEnd> whole_ends() const;
   LoraReplaceArgs replace_args(float* y, int32_t max_rows) const;
   Result<std::vector<const LoraLinear*>> match(const LoraAdapter& adapter, bool is_checked) const;
+  Status report_gap(const LoraAdapter& adapter) const;
   Result<std::vector<LoraImage::Entry>> entries_of(const std::vector<const LoraLinear*>& found,
                                                    size_t* bytes) const;
   std::string module_names() const;

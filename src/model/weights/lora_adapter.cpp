@@ -11,7 +11,6 @@
 #include "base/files/python_json.h"
 #include "base/files/text_file.h"
 #include "gguf/container/gguf_file.h"
-#include "model/config/peft_config.h"
 #include "model/files/forms/convert.h"
 #include "model/files/tensor_names.h"
 
@@ -391,6 +390,7 @@ Result<LoraAdapter> read_peft_adapter(const std::string& folder, DType dtype, in
   FT_ASSIGN_OR_RETURN(const LoraPairs pairs, find_pairs(file, &adapter));
   FT_RETURN_IF_ERROR(check_saved(file, config, adapter.bases));
   FT_RETURN_IF_ERROR(find_token_ids(file, config, &adapter));
+  adapter.config = config;
   adapter.invocation = config.invocation();
   adapter.transposed = config.transposes();
   adapter.dtype = dtype;

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "device/dtype.h"
+#include "model/config/peft_config.h"
 #include "model/files/containers/safetensors.h"
 #include "model/files/containers/torch_file.h"
 
@@ -70,6 +72,8 @@ struct LoraAdapter {
   std::vector<int32_t> invocation = {};
   // The model's files have matrices as [inputs, outputs] (fan_in_fan_out). Not packed.
   bool transposed = false;
+  // What adapter_config.json says of it. Not packed.
+  std::optional<PeftConfig> config = {};
 
   int32_t max_rank() const;
 };
