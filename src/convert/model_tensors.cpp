@@ -8,23 +8,24 @@
 #include "model/files/forms/convert.h"
 #include "model/files/forms/scaled_names.h"
 #include "model/layer/layer_tensors.h"
+#include "model/weights/tensor_places.h"
 
 namespace foretoken {
 namespace {
 
 class Tensors {
  public:
-  Tensors(const ModelConfig& config, const DecoderTraits& traits)
-      : config_(config), traits_(traits) {}
+  Tensors(const ModelConfig& config, const DecoderTraits& traits, const DecoderTraits::Place& place)
+      : config_(config), traits_(traits), place_(place) {}
 
   std::vector<ModelTensor> all() {
-    add("model.embed_tokens.weight", {config_.vocab_size, config_.hidden_size});
+    const int32_t rows = config_.embedding_rows > 0 ? config_.embedding_rows : config_.vocab_size;
+    add(embedding_name(traits_, place_), {rows, config_.embedding_width()});
     all_.back().is_output = config_.tie_word_embeddings;
-    for (int32_t i = 0; i < config_.num_layers; ++i) add_layer(i);
-    if (traits_.norms.weighted) add("model.norm.weight", {config_.hidden_size});
-    if (traits_.norms.bias) add("model.norm.bias", {config_.hidden_size});
+    for (int32_t i = 0; i < config_.num_stored_layers(); ++i) add_layer(i);
+    if (config_.last_norm) add_last_norm();
     if (!config_.tie_word_embeddings) {
-      add("lm_head.weight", {config_.vocab_size, config_.hidden_size});
+      add(place_.head, {config_.vocab_size, config_.embedding_width()});
       all_.back().is_output = true;
     }
     return std::move(all_);
@@ -34,9 +35,16 @@ class Tensors {
   void add(std::string name, std::vector<int64_t> shape) {
     all_.push_back({std::move(name), std::move(shape), layer_, false, 0});
   }
+  void add_last_norm() {
+    const NormForm form = traits_.last_norm_form.value_or(traits_.norms);
+    const std::string name = std::string(place_.body) + traits_.last_norm;
+    if (form.weighted) add(name + ".weight", {config_.hidden_size});
+    if (form.bias) add(name + ".bias", {config_.hidden_size});
+  }
   void add_layer(int32_t index) {
     layer_ = index;
-    const std::string prefix = "model.layers." + std::to_string(index / traits_.layers_each) + ".";
+    const std::string prefix = std::string(place_.body) + traits_.layers +
+                               std::to_string(index / traits_.layers_each) + ".";
     const LayerSpec layer = traits_.layer(config_, config_.layers.at(static_cast<size_t>(index)));
     for (const LayerTensor& tensor : layer_tensors(layer, traits_.norms, config_.hidden_size)) {
       std::vector<int64_t> shape = {tensor.rows};
@@ -51,6 +59,7 @@ class Tensors {
 
   const ModelConfig& config_;
   const DecoderTraits& traits_;
+  const DecoderTraits::Place place_;
   std::vector<ModelTensor> all_;
   int32_t layer_ = -1;
 };
@@ -67,7 +76,29 @@ constexpr std::array<std::string_view, 2> kModuleNames = {"model.mtp", "mtp."};
 }  // namespace
 
 std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits) {
-  return Tensors(config, traits).all();
+  return Tensors(config, traits, traits.places[0]).all();
+}
+
+std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits,
+                                       const Checkpoint& checkpoint) {
+  const auto has = [&](const std::string& name) { return checkpoint.tensors().contains(name); };
+  return Tensors(config, traits, find_place(traits, has)).all();
+}
+
+void add_others(const DecoderTraits& traits, const Checkpoint& checkpoint,
+                const std::vector<ModelTensor>& known, ModuleTensors* others) {
+  const auto has = [&](const std::string& name) { return checkpoint.tensors().contains(name); };
+  const std::string layers = std::string(find_place(traits, has).body) + traits.layers;
+  std::set<std::string> names;
+  for (const ModelTensor& tensor : known) names.insert(tensor.name);
+  for (const ModelTensor& tensor : others->tensors) names.insert(tensor.name);
+  constexpr std::string_view kWeight = ".weight";
+  for (const auto& [name, view] : checkpoint.tensors()) {
+    if (names.contains(name) || name.starts_with(layers) || may_stay_behind(name)) continue;
+    others->tensors.push_back({name, view->shape});
+    if (view->shape.size() != 2 || !name.ends_with(kWeight)) continue;
+    others->ignored.push_back(name.substr(0, name.size() - kWeight.size()));
+  }
 }
 
 ModuleTensors module_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {

@@ -20,8 +20,12 @@ struct ModelTensor {
   bool is_exact = false;        // as of TensorPart: a router
 };
 
-// All that a decoder consists of, in the order in which it uses them.
+// What the layers and the ends of a decoder consist of, in the order in which it uses them, under
+// the names that the family has first.
 std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits);
+// The same under the names that this checkpoint has.
+std::vector<ModelTensor> model_tensors(const ModelConfig& config, const DecoderTraits& traits,
+                                       const Checkpoint& checkpoint);
 
 // What a checkpoint's draft modules (MTP) consist of beside the decoder, all as of the whole model,
 // so that it is copied: `ignored` are patterns of their names, as compressed-tensors writes them.
@@ -30,6 +34,10 @@ struct ModuleTensors {
   std::vector<std::string> ignored;
 };
 ModuleTensors module_tensors(const ModelConfig& config, const Checkpoint& checkpoint);
+// Adds what else a checkpoint holds beside the layers, to be copied as well: tables of positions,
+// norms of embeddings, parts that read images or sound.
+void add_others(const DecoderTraits& traits, const Checkpoint& checkpoint,
+                const std::vector<ModelTensor>& known, ModuleTensors* others);
 
 // The tensors' views. NotFound or InvalidArgument when one is missing or has another shape or a
 // type that is not read; InvalidArgument when the checkpoint holds something else.

@@ -67,6 +67,11 @@ class NewFolder {
   bool made_ = false;
 };
 
+// Rates of state spaces are tables of numbers.
+bool is_of_products(const ModelTensor& tensor, const TensorView& view) {
+  return tensor.shape.size() != 2 || view.name.ends_with(kWeight);
+}
+
 class FolderConversion {
  public:
   FolderConversion(const FolderForm& form, const ConvertOptions& options)
@@ -74,7 +79,8 @@ class FolderConversion {
 
   // Plans the new file.
   Status add(const ModelTensor& tensor, const TensorView& view) {
-    const bool is_matrix = tensor.layer >= 0 && tensor.shape.size() >= 2 && !tensor.is_exact;
+    const bool is_matrix = tensor.layer >= 0 && tensor.shape.size() >= 2 && !tensor.is_exact &&
+                           is_of_products(tensor, view);
     Item& item = items_.emplace_back(Item{&tensor, &view, {}, is_matrix});
     if (!is_matrix) {
       item.made = {as_it_is(view)};
@@ -236,6 +242,18 @@ Status check_names(const ModelFiles& model, const ConvertOptions& options) {
                           "' has the name of a GGUF file, but a folder is written; name another");
 }
 
+// A family may keep its matrices otherwise than they are listed.
+Result<std::vector<const TensorView*>> find_all(const Checkpoint& checkpoint,
+                                                const std::vector<ModelTensor>& tensors,
+                                                const std::string& architecture) {
+  auto views = find_tensors(checkpoint, tensors);
+  if (views.ok() || views.status().code() == StatusCode::kInvalidArgument) return views;
+  return Status(views.status().code(),
+                views.status().message() + "; where the model runs, matrices of " + architecture +
+                    " lie in these files in a form that is not converted: use --quantization fp8 "
+                    "while loading");
+}
+
 }  // namespace
 
 Json compressed_tensors_config(const std::string& format, const Json& weights, const Json& inputs) {
@@ -272,10 +290,11 @@ Result<int64_t> write_quantized_folder(const ModelFiles& model, const FolderForm
                        "--quantization fp8 while loading");
   }
   FT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(model));
-  auto tensors = model_tensors(config, traits);
-  const ModuleTensors modules = module_tensors(config, checkpoint);
+  auto tensors = model_tensors(config, traits, checkpoint);
+  ModuleTensors modules = module_tensors(config, checkpoint);
+  add_others(traits, checkpoint, tensors, &modules);
   tensors.insert(tensors.end(), modules.tensors.begin(), modules.tensors.end());
-  FT_ASSIGN_OR_RETURN(const auto views, find_tensors(checkpoint, tensors));
+  FT_ASSIGN_OR_RETURN(const auto views, find_all(checkpoint, tensors, config.architecture));
   FolderConversion conversion(form, options);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (views[i]->dtype == FileDType::kOther) {

@@ -64,6 +64,43 @@ TEST(ToFp8, IsWhatRoundingWhileLoadingMakes) {
       std::string::npos);
 }
 
+// Families whose ends have names of their own, tables beside them, or layers without attention.
+class ToFp8Families : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ToFp8Families, RoundMatricesOfLayersAlone) {
+  const test::ScratchFolder source, out;
+  test::copy_golden(GetParam(), source);
+  ConvertOptions options;
+  options.output = out.file("fp8");
+  const auto bytes = to_fp8(source.path(), Fp8Form::kRows, options);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const auto before = Checkpoint::open(source.path()).value();
+  const auto after = Checkpoint::open(options.output);
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  EXPECT_EQ(after.value().tensors().size(), before.tensors().size());
+  int matrices = 0;
+  for (const auto& [name, view] : before.tensors()) {
+    const auto found = after.value().find(name);
+    ASSERT_TRUE(found.ok()) << name;
+    const TensorView& made = *found.value();
+    if (made.scaled == nullptr) {
+      EXPECT_EQ(weights_of(made), weights_of(*view)) << name;
+      continue;
+    }
+    ++matrices;
+    EXPECT_TRUE(name.find(".layers.") != name.npos || name.find(".h.") != name.npos ||
+                name.find(".blocks.") != name.npos)
+        << name;
+    for (const char* other : {"norm", "conv", "A_log"}) {
+      EXPECT_EQ(name.find(other), name.npos) << name;
+    }
+  }
+  EXPECT_GT(matrices, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Families, ToFp8Families,
+                         ::testing::Values("bloom", "falcon", "mamba", "falcon_mamba", "opt",
+                                           "gpt_neox", "mpt", "phi", "jamba"));
+
 struct FormCase {
   Fp8Form form;
   const char* name;
