@@ -384,6 +384,7 @@ bool is_kv_zero_point(const TensorView& tensor) {
 }  // namespace
 
 bool Checkpoint::may_be_left_out(const TensorView& tensor) const {
+  if (tensor.num_elements() == 0) return true;
   const std::string plain = plain_tensor_name(tensor.name);
   if (is_of_training(plain) || unindexed_.contains(tensor.file) || is_kv_zero_point(tensor)) {
     return true;

@@ -116,6 +116,8 @@ class Checkpoint {
   // Undoes what transformers 5.24 does to OLMo's hybrid layers when it saves them.
   Status repair_resaved();
   Status repair_convolution(const std::string& base);
+  void repair_dense_layer(const std::string& base);
+  void repair_embedding();
 
   std::string folder_;
   bool rounds_activations_ = false;

@@ -8,11 +8,13 @@
 
 #include "model/files/checkpoint.h"
 
-// What transformers 5.24 saves of OLMo's hybrid models in another form than it read.
+// What releases of transformers 5 save in another form than they read, of OLMo's hybrid models,
+// Kimi Linear and Nemotron H.
 
 namespace foretoken {
 namespace {
 
+constexpr const char* kMixture = "block_sparse_moe.";
 constexpr std::string_view kQueryConv = ".q_conv1d.weight";
 constexpr const char* kProjections[] = {"q", "k", "v"};
 
@@ -80,15 +82,41 @@ Status Checkpoint::repair_convolution(const std::string& base) {
   return {};
 }
 
+// It names the MLP of a layer as a mixture of experts, beside which no mixture has such matrices.
+void Checkpoint::repair_dense_layer(const std::string& base) {
+  for (const char* matrix : {"gate_proj.weight", "up_proj.weight", "down_proj.weight"}) {
+    const std::string own = base + "mlp." + matrix;
+    if (tensors_.contains(own)) continue;
+    auto renamed = tensors_.extract(base + kMixture + matrix);
+    if (renamed.empty()) continue;
+    renamed.key() = own;
+    tensors_.insert(std::move(renamed));
+  }
+}
+
+// One letter is lost from the name of the embedding.
+void Checkpoint::repair_embedding() {
+  constexpr const char *kOwn = "backbone.embeddings.weight", *kSaved = "backbone.embedding.weight";
+  if (tensors_.contains(kOwn)) return;
+  auto renamed = tensors_.extract(kSaved);
+  if (renamed.empty()) return;
+  renamed.key() = kOwn;
+  tensors_.insert(std::move(renamed));
+}
+
 Status Checkpoint::repair_resaved() {
+  repair_embedding();
   constexpr std::string_view kNorm = "feedforward_layer_norm.weight";
-  std::vector<std::string> norms, convolutions;
+  constexpr std::string_view kGate = "block_sparse_moe.gate_proj.weight";
+  std::vector<std::string> norms, convolutions, dense;
   for (const auto& [name, tensor] : tensors_) {
+    if (name.ends_with(kGate)) dense.push_back(name.substr(0, name.size() - kGate.size()));
     if (name.ends_with(kNorm)) norms.push_back(name.substr(0, name.size() - kNorm.size()));
     if (name.ends_with(kQueryConv)) {
       convolutions.push_back(name.substr(0, name.size() - kQueryConv.size()));
     }
   }
+  for (const std::string& layer : dense) repair_dense_layer(layer);
   // It renames the norm of layers that attend, too.
   for (const std::string& layer : norms) {
     const std::string own = layer + "post_attention_layernorm.weight";

@@ -17,6 +17,7 @@ constexpr DecoderTraits::Place kOtherPlaces[] = {
     {"llm.model.", "llm.lm_head.weight"},
     {"model.text_model.", "lm_head.weight"},
     {"language_model.", "lm_head.weight"},
+    {"model.", "lm_head.weight"},
     {"", "lm_head.weight"},
 };
 

@@ -15,6 +15,7 @@ TEST(ModelTypes, NameTheClassesOfTransformers) {
   EXPECT_STREQ(architecture_of_model_type("llama"), "LlamaForCausalLM");
   EXPECT_STREQ(architecture_of_model_type("gemma3_text"), "Gemma3ForCausalLM");
   EXPECT_STREQ(architecture_of_model_type("gemma3"), "Gemma3ForConditionalGeneration");
+  EXPECT_STREQ(architecture_of_model_type("mllama_text_model"), "MllamaForConditionalGeneration");
   EXPECT_EQ(architecture_of_model_type("t5"), nullptr);
   EXPECT_EQ(architecture_of_model_type(""), nullptr);
   EXPECT_EQ(known_model_types_hint("lama"),
@@ -26,6 +27,7 @@ TEST(ClassNames, AreThoseOfTheTableOfArchitectures) {
   EXPECT_EQ(own_class_name("XLMRobertaForMaskedLM", file), "XLMRobertaModel");
   EXPECT_EQ(own_class_name("NewForSequenceClassification", file), "GteModel");
   EXPECT_EQ(own_class_name("LlamaForCausalLM", file), "LlamaForCausalLM");
+  EXPECT_EQ(own_class_name("MllamaForCausalLM", file), "MllamaForConditionalGeneration");
 }
 
 TEST(ClassNames, SomeFamiliesAreSavedUnderAnothersName) {

@@ -429,5 +429,42 @@ TEST(Checkpoint, WhatTransformersCutsElsewhereIsJoined) {
   EXPECT_TRUE(checkpoint.find("model.layers.1.post_attention_layernorm.weight").ok());
 }
 
+// As transformers 5.24 saves Kimi Linear, whose layers without experts it names as those with.
+TEST(Checkpoint, DenseLayersThatAreNamedAsMixturesAreFound) {
+  const ScratchFolder folder;
+  const std::string dense = "model.layers.0.", mixture = "model.layers.1.block_sparse_moe.";
+  const std::string shared = mixture + "shared_experts.gate_proj.weight";
+  write_shard(
+      folder, "model.safetensors",
+      {dense + "block_sparse_moe.gate_proj.weight", dense + "block_sparse_moe.up_proj.weight",
+       dense + "block_sparse_moe.down_proj.weight", mixture + "gate.weight", shared});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  for (const char* matrix : {"gate_proj", "up_proj", "down_proj"}) {
+    EXPECT_TRUE(checkpoint.value().find(dense + "mlp." + matrix + ".weight").ok()) << matrix;
+  }
+  EXPECT_TRUE(checkpoint.value().find(mixture + "gate.weight").ok());
+  EXPECT_TRUE(checkpoint.value().find(shared).ok());
+}
+
+// As it saves Nemotron H (huggingface/transformers 48075).
+TEST(Checkpoint, AnEmbeddingThatLostALetterIsFound) {
+  const ScratchFolder folder;
+  write_shard(folder, "model.safetensors", {"backbone.embedding.weight"});
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint.value().find("backbone.embeddings.weight").ok());
+}
+
+TEST(Checkpoint, TensorsOfNoElementsMayBeLeftOut) {
+  const ScratchFolder folder;
+  const std::vector<TensorToWrite> tensors = {
+      {"model.extra", FileDType::kF32, {0, 4}, [](std::byte*) {}}};
+  ASSERT_TRUE(write_safetensors(folder.file("model.safetensors"), tensors).ok());
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint.value().may_be_left_out(*checkpoint.value().find("model.extra").value()));
+}
+
 }  // namespace
 }  // namespace foretoken

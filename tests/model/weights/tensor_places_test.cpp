@@ -30,5 +30,19 @@ TEST(TensorPlaces, NamesOfTheEnds) {
   }
 }
 
+// A text part that was saved alone.
+TEST(TensorPlaces, ABodyOfItsOwnIsFoundLast) {
+  DecoderTraits traits;
+  traits.places = {
+      {{"language_model.model.", "language_model.lm_head.weight"}, {nullptr, nullptr}}};
+  const auto place_among = [&](const std::set<std::string>& names) {
+    return std::string(
+        find_place(traits, [&](const std::string& name) { return names.contains(name); }).body);
+  };
+  EXPECT_EQ(place_among({"model.embed_tokens.weight", "lm_head.weight"}), "model.");
+  EXPECT_EQ(place_among({"model.embed_tokens.weight", "language_model.model.embed_tokens.weight"}),
+            "language_model.model.");
+}
+
 }  // namespace
 }  // namespace foretoken
