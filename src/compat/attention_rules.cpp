@@ -97,6 +97,15 @@ const CompatRule kExpressionRules[] = {
               "--flex-score out";
      },
      {.expressions = true, .chooses_blocks = true}},
+    {"`--flex-mask`, a model without attention",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.expressions && c.attends.is_false(); },
+     [](const Combination& c) {
+       return "no layer of '" + c.architecture +
+              "' attends to positions, so that --flex-mask and --flex-score would change nothing; "
+              "leave --flex-mask and --flex-score out";
+     },
+     {.expressions = true, .attends = false, .architecture = "RWKV7ForCausalLM"}},
     {"`--flex-mask`, a model that sees later tokens",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.expressions && c.bidirectional; },

@@ -39,6 +39,7 @@ struct Combination {
   Fact expressions = {};                   // --flex-mask or --flex-score
   Fact whole_prompts = {};                 // a prompt sees itself: --flex-mask with 'prompt'
   Fact bidirectional = {};                 // so does every text of the model, which writes none
+  Fact attends = {};                       // layers of the model attend to positions at all
 
   std::string architecture = {};  // as config.json names it, to be read
   std::string files = {};         // of the model that is spoken of, to be read

@@ -1,6 +1,8 @@
 #include "model/model_parts.h"
 
 #include <algorithm>
+#include <variant>
+#include <vector>
 
 #include "model/layer/layer_spec.h"
 #include "model/weights/sharding.h"
@@ -26,6 +28,18 @@ int positions_of_keys(const ModelConfig& config) {
     if (layer.chooses) return layer.compress;
   }
   return 1;
+}
+
+// Whether any layer attends to positions. Of an architecture that is not known it is.
+bool attends(const ModelConfig& config) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) return true;
+  const std::vector<LayerSpec> layers = compose_layers(config, architecture->decoder);
+  return std::ranges::any_of(layers, [](const LayerSpec& layer) {
+    return std::holds_alternative<GqaSpec>(layer.mixer) ||
+           std::holds_alternative<LatentSpec>(layer.mixer) ||
+           std::holds_alternative<CompressedSpec>(layer.mixer);
+  });
 }
 
 // Of MTP modules with a layer of their own, whether it has a window.
@@ -66,6 +80,7 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
   c->has_windows = config.attention_chunk > 0 ||
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
   c->bidirectional = config.bidirectional;
+  c->attends = attends(config);
   c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);

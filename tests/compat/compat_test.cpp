@@ -153,6 +153,8 @@ const Refusal kRefusals[] = {
     {{.num_engines = 2, .parts_of_steps = true}, {"--data-parallel-size", "bench decode"}},
     {{.texts = "bad_words", .has_tokenizer = false}, {"bad_words need a tokenizer", "token ids"}},
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
+    {{.expressions = true, .attends = false, .architecture = "RWKV7ForCausalLM"},
+     {"no layer of 'RWKV7ForCausalLM' attends", "--flex-mask", "out"}},
     {{.expressions = true, .chooses_blocks = true},
      {"--flex-mask and --flex-score", "indexer chooses blocks", "out"}},
 };

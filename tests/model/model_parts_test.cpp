@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+
+#include "model/golden.h"
+#include "model/registry.h"
 
 namespace foretoken {
 namespace {
@@ -119,6 +123,18 @@ TEST(ModelParts, LayersOfModulesAreTold) {
   config.architecture = "MiMoV2FlashForCausalLM";
   add_model(config, 0, 0, &c);
   EXPECT_TRUE(c.modules_windowed);
+}
+
+TEST(ModelParts, ModelsWithoutAttentionAreTold) {
+  for (const auto& [name, attends] : {std::pair{"rwkv7", false}, std::pair{"mamba", false},
+                                      std::pair{"jamba", true}, std::pair{"deepseek_v2", true}}) {
+    const auto config = read_model_config(test::golden_folder() + "architectures/" + name, {});
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    Combination c;
+    add_model(config.value(), 0, 16, &c);
+    EXPECT_EQ(static_cast<bool>(c.attends), attends) << name;
+    EXPECT_EQ(c.attends.is_false(), !attends) << name;
+  }
 }
 
 TEST(ModelParts, WindowsAreTold) {
