@@ -43,7 +43,7 @@ constexpr DrafterField kTable[] = {
     // Rules that are not built are known, so that the engine can say why.
     {"rejection_sample_method", &S::rejection_sample_method,
      "coupled; synthetic accepts by given rates, for measurements",
-     "coupled|synthetic|standard|block|fly", kEngineWide},
+     "coupled|synthetic|standard|strict|probabilistic|block|fly", kEngineWide},
     {"synthetic_acceptance_rates", &S::synthetic_acceptance_rates,
      "a rate for each position, none above the one before", "", kEngineWide},
     {"synthetic_acceptance_length", &S::synthetic_acceptance_length,

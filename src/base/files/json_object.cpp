@@ -33,8 +33,17 @@ std::string reason_of(const nlohmann::json::exception& error) {
   return bracket == std::string::npos ? text : text.substr(bracket + 2);
 }
 
+// An option's value less a pair of single quotes around an object or a list: files that no shell
+// reads (Compose, Kubernetes, systemd) keep them.
+std::string_view without_quotes(std::string_view text, const std::string& what) {
+  const bool is_quoted = what.starts_with("--") && text.size() > 3 && text.front() == '\'' &&
+                         text.back() == '\'' && (text[1] == '{' || text[1] == '[');
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 template <class Json>
 Result<Json> parse(std::string_view text, const std::string& what) {
+  text = without_quotes(text, what);
   const std::string repaired = may_have_half_pairs(text) ? without_half_pairs(text) : std::string();
   if (!repaired.empty()) text = repaired;
   ObjectChecks<Json> checks;

@@ -1,9 +1,11 @@
 #include "engine/start/speculation_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spec/draft_schedule.h"
@@ -106,7 +108,9 @@ Result<AcceptanceMethod> acceptance_method(const SpeculativeConfig& config) {
     return AcceptanceMethod::kSynthetic;
   }
   // Texts are distributed alike by all of them.
-  if (method == "standard" || method == "block") return AcceptanceMethod::kCoupled;
+  constexpr std::array<std::string_view, 4> kLossless = {"standard", "strict", "probabilistic",
+                                                         "block"};
+  if (std::ranges::find(kLossless, method) != kLossless.end()) return AcceptanceMethod::kCoupled;
   if (method == "fly") {
     return rule_fault(
         "rejection_sample_method 'fly' changes the text; leave it out for coupled, which does not");

@@ -10,7 +10,8 @@
 namespace foretoken {
 namespace {
 
-constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr uint32_t kMagic = 0x46554747;          // "GGUF"
+constexpr uint32_t kTurnedVersion = 0x03000000;  // 3 in the other byte order
 constexpr uint64_t kMaxDimensions = 4;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr size_t kLeastValueBytes = 13;   // key length, type, one byte
@@ -120,9 +121,14 @@ class FrontReader {
       return invalid_argument("it does not begin with GGUF; name a GGUF file or a model folder");
     }
     const auto version = reader_.number<uint32_t>();
+    if (version == kTurnedVersion) {
+      return unsupported(
+          "it is made for processors with the other byte order (big-endian); fetch the file for "
+          "little-endian ones, or convert the model again");
+    }
     if (version != 2 && version != 3) {
       return unsupported("GGUF version " + std::to_string(version) +
-                         "; convert the file to version 3 (other byte orders are not read)");
+                         "; convert the file to version 3");
     }
     const auto num_tensors = reader_.number<uint64_t>();
     const auto num_values = reader_.number<uint64_t>();

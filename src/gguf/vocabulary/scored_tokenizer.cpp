@@ -12,6 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kByteScore = -1000;
+constexpr int64_t kNumBytes = 256;
 constexpr const char* kSpecial = "<|plamo:";
 
 // What the lines hold.
@@ -20,6 +21,7 @@ struct ScoredPieces {
   std::map<std::string, int64_t> ids;
   std::vector<AddedToken> special;
   int64_t unknown = 0;
+  int64_t num_bytes = 0;
 };
 
 bool is_token(const Json& line) {
@@ -35,11 +37,20 @@ void add_piece(const Json& line, ScoredPieces* pieces) {
   // Texts that look like a byte's name are no such piece.
   const double score = kind == "BYTE" ? kByteScore : std::round(line[1].get<double>() * 1e4) / 1e4;
   pieces->vocab.push_back(Json::array({text, score}));
-  pieces->ids.emplace(text, id);
+  const bool is_new = pieces->ids.emplace(text, id).second;
+  if (kind == "BYTE" && is_new) ++pieces->num_bytes;
   if (kind == "UNKNOWN") pieces->unknown = id;
   if (kind == "UNKNOWN" || kind == "CONTROL" || text.starts_with(kSpecial)) {
     pieces->special.push_back({id, text});
   }
+}
+
+// What no piece has is said by its bytes, or would be lost.
+Status check_bytes(const ScoredPieces& pieces, const std::string& where) {
+  if (pieces.num_bytes == kNumBytes) return {};
+  return invalid_argument(where + " holds pieces of " + std::to_string(pieces.num_bytes) +
+                          " bytes of 256, so that texts of other bytes would be lost; the file is "
+                          "incomplete, fetch it again");
 }
 
 Result<ScoredPieces> parse_pieces(std::string_view lines, const std::string& where) {
@@ -57,8 +68,11 @@ Result<ScoredPieces> parse_pieces(std::string_view lines, const std::string& whe
     }
     add_piece(token, &pieces);
   }
-  if (!pieces.vocab.empty()) return pieces;
-  return invalid_argument(where + " holds no tokens; fetch it again");
+  if (pieces.vocab.empty()) {
+    return invalid_argument(where + " holds no tokens; fetch it again");
+  }
+  FT_RETURN_IF_ERROR(check_bytes(pieces, where));
+  return pieces;
 }
 
 // Where texts are cut whatever the scores say; null: nowhere.

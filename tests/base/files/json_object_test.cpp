@@ -23,6 +23,16 @@ TEST(JsonObject, BadTextIsNamed) {
   EXPECT_NE(twice.find("'a' appears twice"), std::string::npos) << twice;
 }
 
+// As Compose files and the like hand them over; of a file's text they are faults.
+TEST(JsonObject, QuotesAroundAnOptionsValueAreTakenOff) {
+  EXPECT_EQ(parse_json_object("'{\"a\": \"'\"}'", "--hf-overrides").value()["a"], "'");
+  EXPECT_EQ(parse_ordered_json("'[1, 2]'", "--option").value().size(), 2u);
+  for (const char* text : {"'{\"a\": 1}", "'1'", "''", "'{'", "''{}''"}) {
+    EXPECT_FALSE(parse_ordered_json(text, "--option").ok()) << text;
+  }
+  EXPECT_FALSE(parse_json_object("'{\"a\": 1}'", "config.json").ok());
+}
+
 TEST(JsonObject, DeepNestingIsRefusedBeforeAnyoneRecursesIntoIt) {
   const std::string deep(100000, '[');
   const auto result = parse_json_object("{\"a\":" + deep + std::string(100000, ']') + "}", "text");

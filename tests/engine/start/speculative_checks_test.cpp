@@ -61,7 +61,7 @@ TEST(SpeculativeChecks, WordsAreKnownOnes) {
   expect_refused([](SpeculativeConfig& c) { c.draft_sample_method = "lucky"; }, "'lucky'");
   expect_refused([](SpeculativeConfig& c) { c.length_policy = "best"; },
                  "use adaptive, fixed or off");
-  for (const char* method : {"standard", "block"}) {
+  for (const char* method : {"standard", "strict", "probabilistic", "block"}) {
     SpeculativeConfig lossless = ngram();
     lossless.rejection_sample_method = method;
     EXPECT_TRUE(check_speculative(engine_with({lossless})).ok()) << method;

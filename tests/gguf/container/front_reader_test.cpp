@@ -86,7 +86,7 @@ TEST(GgufFront, NamesWhatIsWrong) {
       {std::string("\3\0\0\0\0\0\0\0{}", 10), "does not begin with GGUF"},
       {"GGUF", "GGUF version 0"},
       {GgufBytes(0, 0, 1).bytes(), "GGUF version 1"},
-      {GgufBytes(0, 0, 0x03000000).bytes(), "other byte orders"},
+      {GgufBytes(0, 0, 0x03000000).bytes(), "(big-endian)"},
       {GgufBytes(UINT64_MAX, 0).bytes(), "ends too early"},
       {GgufBytes(0, UINT64_MAX).bytes(), "ends too early"},
       {GgufBytes(0, 1).key("k", 13).number(uint64_t{0}).bytes(), "unknown type 13"},

@@ -2,19 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <string>
+
 namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kLines =
-    R"(["<|plamo:unk|>", 0.0, "UNKNOWN"]
+// The pieces of so many bytes.
+std::string byte_lines(int count) {
+  std::string lines;
+  for (int byte = 0; byte < count; ++byte) {
+    char line[32];
+    std::snprintf(line, sizeof line, R"(["<0x%02X>", 0.0, "BYTE"])", byte);
+    lines += std::string(line) + "\n";
+  }
+  return lines;
+}
+
+const std::string kLines = R"(["<|plamo:unk|>", 0.0, "UNKNOWN"]
 ["<|plamo:bos|>", 0.0, "CONTROL", null]
 ["<|plamo:eos|>", 0.0, "CONTROL"]
-["<0x00>", 0.0, "BYTE"]
 ["<|plamo:op|>", 0.0, "NORMAL"]
 ["the cat", -3.14159, "NORMAL"]
-)";
+)" + byte_lines(256);
 
 TEST(ScoredTokenizer, ReadsLines) {
   TokenizerSettings settings;
@@ -22,7 +34,7 @@ TEST(ScoredTokenizer, ReadsLines) {
   const auto made = scored_tokenizer(kLines, settings, "file");
   ASSERT_TRUE(made.ok()) << made.status().message();
   const Json& json = made.value().tokenizer;
-  EXPECT_EQ(json["model"]["vocab"][5], Json::array({"the cat", -3.1416}));
+  EXPECT_EQ(json["model"]["vocab"][4], Json::array({"the cat", -3.1416}));
   EXPECT_EQ(json["model"]["unk_id"], 0);
   EXPECT_EQ(json["added_tokens"].size(), 4u);
   EXPECT_TRUE(json["pre_tokenizer"].is_null());
@@ -49,6 +61,11 @@ TEST(ScoredTokenizer, NamesLinesThatAreNone) {
   }
   EXPECT_NE(scored_tokenizer("", {}, "file").status().message().find("no tokens"),
             std::string::npos);
+}
+
+TEST(ScoredTokenizer, TextsOfBytesThatAreMissingWouldBeLost) {
+  const auto made = scored_tokenizer(byte_lines(255), {}, "file");
+  EXPECT_NE(made.status().message().find("pieces of 255 bytes of 256"), std::string::npos);
 }
 
 }  // namespace
