@@ -1,6 +1,8 @@
 #include "convert/model_tensors.h"
 
+#include <algorithm>
 #include <array>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -71,6 +73,14 @@ bool may_stay_behind(const std::string& name) {
          name == "lm_head.weight";
 }
 
+// What is no matrix may have more extents of one, or fewer: a number, the filters of a convolution.
+bool is_shape_of(const TensorView& view, const ModelTensor& tensor) {
+  if (view.shape == tensor.shape) return true;
+  if (tensor.shape.size() == 2 && !tensor.is_exact) return false;
+  const auto longer = std::views::filter([](int64_t extent) { return extent != 1; });
+  return std::ranges::equal(view.shape | longer, tensor.shape | longer);
+}
+
 constexpr std::array<std::string_view, 2> kModuleNames = {"model.mtp", "mtp."};
 
 }  // namespace
@@ -124,7 +134,7 @@ Result<std::vector<const TensorView*>> find_tensors(const Checkpoint& checkpoint
   std::set<std::string> known;
   for (const ModelTensor& tensor : tensors) {
     FT_ASSIGN_OR_RETURN(const TensorView* view, checkpoint.find(tensor.name));
-    if (view->shape != tensor.shape) {
+    if (!is_shape_of(*view, tensor)) {
       TensorView wanted;
       wanted.shape = tensor.shape;
       return invalid_argument(view->file + ": tensor '" + view->name + "' has shape " +

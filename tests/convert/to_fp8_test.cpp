@@ -99,7 +99,8 @@ TEST_P(ToFp8Families, RoundMatricesOfLayersAlone) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, ToFp8Families,
                          ::testing::Values("bloom", "falcon", "mamba", "falcon_mamba", "opt",
-                                           "gpt_neox", "mpt", "phi", "jamba"));
+                                           "gpt_neox", "mpt", "phi", "jamba", "gemma3n", "apertus",
+                                           "kimi_linear"));
 
 struct FormCase {
   Fp8Form form;

@@ -16,7 +16,7 @@ constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kColumnScales = ".pre_quant_scale";
 constexpr std::string_view kScaleEndings[] = {"_scale_inv", "_scale", "_weight_scale"};
 constexpr std::string_view kActivationScales[] = {
-    "input_scale",       "output_scale",       "input_global_scale", "output_global_scale",
+    "input_scale",       ".output_scale",      "input_global_scale", "output_global_scale",
     ".input_zero_point", ".output_zero_point", ".input_scale_ub",    "activation_scale"};
 constexpr std::string_view kAttentionScales[] = {".q_scale",
                                                  ".k_scale",

@@ -148,6 +148,7 @@ TEST(ScaledNames, ScalesOfActivations) {
   }
   EXPECT_FALSE(is_activation_scale("a.weight_scale"));
   EXPECT_FALSE(is_activation_scale("a.weight_global_scale"));
+  EXPECT_FALSE(is_activation_scale("a.altup.correct_output_scale"));  // of Gemma 3n
 }
 
 }  // namespace
