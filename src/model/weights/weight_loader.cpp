@@ -124,6 +124,17 @@ std::vector<int64_t> shape_of(const TensorPart& part, int64_t cols) {
   return {part.stacked, part.rows / part.stacked, cols};
 }
 
+// Tools that quantise make [outputs, inputs] of matrices that lie transposed in plain files.
+bool is_turned_back(const Checkpoint* checkpoint, const TensorPart& part, int64_t cols) {
+  if (checkpoint == nullptr) return false;
+  const auto found = checkpoint->tensors().find(part.name);
+  if (found == checkpoint->tensors().end()) return false;
+  const TensorView& tensor = *found->second;
+  const bool has_codes =
+      tensor.packed != nullptr || tensor.scaled != nullptr || tensor.bnb != nullptr;
+  return has_codes && tensor.shape == shape_of(part, cols);
+}
+
 }  // namespace
 
 // Random ones are rows of a tensor that has each of its matrices as it is wanted.
@@ -146,7 +157,7 @@ Result<RowRun> WeightLoader::find_turned_run(const TensorPart& part, const Colum
 
 Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange& cols) {
   if (part.transposed.total > 0) return find_turned_run(part, cols);
-  if (transposed_) {
+  if (transposed_ && !is_turned_back(checkpoint_, part, cols.total)) {
     FT_ASSIGN_OR_RETURN(RowRun run, find_turned_run(part.of_columns(cols.total), cols));
     run.name = part.name;
     return run;

@@ -10,6 +10,7 @@
 #include "dialled/safetensors_writer.h"
 #include "kernels/gemm/gemm.h"
 #include "model/files/forms/convert.h"
+#include "model/files/forms/scaled_file.h"
 #include "model/forward_harness.h"
 #include "support/scratch_folder.h"
 
@@ -171,6 +172,21 @@ TEST_F(WeightLoaderTest, ColumnsInPieces) {
   ASSERT_TRUE(source->finish().ok());
   EXPECT_EQ(product(columns.value().get(), 2, 2),
             (std::vector<float>{1 + 3 / 2.0f, 4 + 6.0009765625f / 2}));
+}
+
+// Where plain matrices lie transposed (GPT-2), tools that quantise turn them.
+TEST_F(WeightLoaderTest, QuantisedMatricesLieAsTheyMultiply) {
+  ScaledFile file;
+  file.add("m", "F8_E4M3", {2, 3}, "\x38\x40\x44\x48\x4a\x4c");
+  file.add_floats("m_scale", {1}, {0.5f});
+  checkpoint_.emplace(open_scaled(folder_, file, {{"quant_method", "fp8"}}).value());
+  const auto source = loader(DType::kF32);
+  source->enter_layers(true);
+  const TensorPart all_rows[] = {{"m", 2}};
+  const auto matrix = source->matrix(all_rows, 3);
+  ASSERT_TRUE(matrix.ok()) << matrix.status().message();
+  ASSERT_TRUE(source->finish().ok());
+  EXPECT_EQ(product(matrix.value().get(), 2, 3), (std::vector<float>{1.5f, 4.25f}));
 }
 
 // Random columns are those of the whole matrix.
