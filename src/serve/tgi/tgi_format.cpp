@@ -24,18 +24,28 @@ const char* finish_of(const RequestOutput& output, const SamplingParams& samplin
   return stop_reason(output, sampling).is_string() ? "stop_sequence" : "eos_token";
 }
 
-ordered_json token_json(const Logprob& token, std::string text, bool special) {
-  return {{"id", token.token_id},
-          {"text", std::move(text)},
-          {"logprob", token.logprob},
-          {"special", special}};
+ordered_json token_json(const Logprob& token, const std::string& text, bool special) {
+  return {{"id", token.token_id}, {"text", text}, {"logprob", token.logprob}, {"special", special}};
 }
 
-// Of an event that no token came with.
-ordered_json bare_json(std::string text, bool special) {
-  Logprob none;
-  none.token_id = 0;
-  return token_json(none, std::move(text), special);
+ordered_json token_json(const TokenText& token) {
+  return token_json(token.position.token, token.text, token.special);
+}
+
+// The tokens that `texts` gives for `output`, before them one for text that none has.
+std::vector<TokenText> tokens_of(TokenTexts* texts, const RequestOutput& output) {
+  std::vector<TokenText> tokens = texts->take(output);
+  const std::string& rest = texts->trailing_text();
+  // The end has an event, with or without a token.
+  const bool wants_end = output.finished && tokens.empty();
+  if (wants_end || (output.finished && !rest.empty())) {
+    TokenText bare;
+    bare.position.token.token_id = 0;
+    bare.text = rest;
+    bare.special = rest.empty();
+    tokens.insert(tokens.begin(), std::move(bare));
+  }
+  return tokens;
 }
 
 ordered_json seed_of(const SamplingParams& sampling) {
@@ -50,29 +60,13 @@ ordered_json tgi_error(const ServeError& error) {
 }
 
 TgiFormat::TgiFormat(TgiRequest request, bool as_list, IsSpecialToken is_special)
-    : request_(std::move(request)), as_list_(as_list), is_special_(std::move(is_special)) {}
+    : request_(std::move(request)),
+      as_list_(as_list),
+      is_special_(std::move(is_special)),
+      texts_(token_texts()) {}
 
-// Clients put texts together from those of tokens that are not special. Where a token's text is not
-// the next piece, as of parts of a character, the text stands at a later one.
-std::vector<ordered_json> TgiFormat::tokens_of(const RequestOutput& output) const {
-  std::vector<ordered_json> tokens;
-  std::string_view rest = output.text;
-  for (const TokenLogprobs& position : output.logprobs) {
-    const std::string& text = position.token.decoded_token;
-    const bool next = !text.empty() && rest.starts_with(text);
-    const bool special = !next && is_special_(position.token.token_id);
-    if (next) rest.remove_prefix(text.size());
-    tokens.push_back(token_json(position.token, next || special ? text : "", special));
-  }
-  if (rest.empty()) return tokens;
-  const auto last = std::find_if(tokens.rbegin(), tokens.rend(),
-                                 [](const ordered_json& token) { return !token["special"]; });
-  if (last == tokens.rend()) {
-    tokens.insert(tokens.begin(), bare_json(std::string(rest), false));
-  } else {
-    (*last)["text"] = (*last)["text"].get<std::string>() + std::string(rest);
-  }
-  return tokens;
+TokenTexts TgiFormat::token_texts() const {
+  return {is_special_, !request_.text.requests.front().sampling.skip_special_tokens};
 }
 
 ordered_json TgiFormat::top_of(const TokenLogprobs& position) const {
@@ -109,7 +103,13 @@ std::string TgiFormat::whole(const std::vector<const OutputSum*>& sums) {
       details["prefill"].push_back(
           {{"id", token.token_id}, {"text", token.decoded_token}, {"logprob", token.logprob}});
     }
-    details["tokens"] = tokens_of(output);
+    details["tokens"] = ordered_json::array();
+    TokenTexts texts = token_texts();
+    if (!output.logprobs.empty() || !output.text.empty()) {
+      for (const TokenText& token : tokens_of(&texts, output)) {
+        details["tokens"].push_back(token_json(token));
+      }
+    }
     if (request_.num_top_tokens > 0) {
       details["top_tokens"] = ordered_json::array();
       for (const TokenLogprobs& position : output.logprobs) {
@@ -127,15 +127,13 @@ std::string TgiFormat::error(const ServeError& error) { return json_text(tgi_err
 std::string TgiFormat::events(size_t, const ChoiceOutput& news) {
   const RequestOutput& output = news.output;
   told_ += output.text;
-  std::vector<ordered_json> tokens = tokens_of(output);
-  // The end has an event, with or without a token.
-  if (tokens.empty() && output.finished) tokens.push_back(bare_json("", true));
+  std::vector<TokenText> tokens = tokens_of(&texts_, output);
   std::string events;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    ordered_json event = {{"index", ++num_events_}, {"token", std::move(tokens[i])}};
-    if (request_.num_top_tokens > 0 && i < output.logprobs.size()) {
-      event["top_tokens"] = top_of(output.logprobs[i]);
-    }
+    const TokenLogprobs& position = tokens[i].position;
+    ordered_json event = {{"index", ++num_events_}, {"token", token_json(tokens[i])}};
+    if (request_.num_top_tokens > 0 && !position.top.empty())
+      event["top_tokens"] = top_of(position);
     const bool last = output.finished && i + 1 == tokens.size();
     event["generated_text"] = last ? ordered_json(whole_text(told_)) : ordered_json(nullptr);
     event["details"] = last ? details_of(output) : ordered_json(nullptr);

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -7,11 +6,9 @@
 
 #include "serve/answer/answer_format.h"
 #include "serve/tgi/tgi_request.h"
+#include "serve/tgi/token_texts.h"
 
 namespace foretoken {
-
-// Whether a token is one that texts leave out, as an end of text.
-using IsSpecialToken = std::function<bool(int32_t)>;
 
 // {"error", "error_type"}, as text-generation-inference has it.
 nlohmann::ordered_json tgi_error(const ServeError& error);
@@ -30,8 +27,7 @@ class TgiFormat final : public AnswerFormat {
   std::string error_events(const ServeError& error) override;
 
  private:
-  // One for each token of `output`; text that came without a token joins the last.
-  std::vector<nlohmann::ordered_json> tokens_of(const RequestOutput& output) const;
+  TokenTexts token_texts() const;
   nlohmann::ordered_json details_of(const RequestOutput& output) const;
   nlohmann::ordered_json top_of(const TokenLogprobs& position) const;
   std::string whole_text(const std::string& text) const;
@@ -39,6 +35,7 @@ class TgiFormat final : public AnswerFormat {
   const TgiRequest request_;
   const bool as_list_;
   const IsSpecialToken is_special_;
+  TokenTexts texts_;    // of a stream
   std::string told_;    // of a stream
   int num_events_ = 0;  // of tokens
 };
