@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "serve/answer/served_drafters.h"
+#include "serve/fields/json_fields.h"
 #include "serve/flow/serve_context.h"
 #include "serve/openai/score_format.h"
 #include "serve/responses/responses_format.h"
@@ -73,6 +74,7 @@ ordered_json BatchJob::answer(OpenAiLabel label) const {
     ResponsesFormat format(std::move(asked), label.id, label.model, label.created, none);
     return ordered_json::parse(format.whole(all));
   }
+  if (labels) return ordered_json::parse(LabelScoreFormat(*labels, std::move(label)).whole(all));
   if (!score) return openai_response(request, all, prompts, label);
   const bool pairs = line.form == BatchForm::kScores;
   return ordered_json::parse(pairs ? ScoreFormat(*score, std::move(label)).whole(all)
@@ -113,10 +115,15 @@ Status BatchRunner::parse(BatchJob& job) const {
     FT_ASSIGN_OR_RETURN(job.request, parse_openai_request(line.kind, line.body, defaults_));
     return {};
   }
+  if (line.form == BatchForm::kScores && JsonFields(line.body, "").has("label_token_ids")) {
+    FT_ASSIGN_OR_RETURN(job.labels, parse_label_scoring(line.body, engine_, defaults_, true));
+    job.request = job.labels->texts;
+    return {};
+  }
   FT_ASSIGN_OR_RETURN(job.score, line.form == BatchForm::kScores
                                      ? parse_score_request(line.body, defaults_)
                                      : parse_rerank_request(line.body, defaults_));
-  FT_RETURN_IF_ERROR(shorten_texts(engine_, &*job.score));
+  FT_RETURN_IF_ERROR(prepare_comparison(engine_, &*job.score));
   job.request = job.score->embeddings;
   return {};
 }

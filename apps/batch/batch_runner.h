@@ -15,6 +15,7 @@
 #include "serve/openai/openai_response.h"
 #include "serve/openai/score_request.h"
 #include "serve/responses/responses_request.h"
+#include "serve/sglang/label_scores.h"
 
 namespace foretoken {
 
@@ -31,6 +32,7 @@ struct BatchJob {
   BatchLine line;
   OpenAiRequest request;
   std::optional<ScoreRequest> score;               // whose embeddings `request` makes
+  std::optional<LabelScoring> labels;              // whose texts `request` has
   std::optional<ResponsesRequest> asked_response;  // whose chat `request` is
   std::vector<OutputSum> sums;                     // of request.requests
   std::vector<std::string> prompts;

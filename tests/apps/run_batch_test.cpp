@@ -73,6 +73,17 @@ TEST_F(RunBatch, ScoresAndRankings) {
   EXPECT_EQ(all.at("wrong")["response"]["status_code"], 400);
 }
 
+TEST_F(RunBatch, LabelsAreScoredAsByAServer) {
+  const json labels = {{"query", "A"}, {"items", {" cat", " dog"}}, {"label_token_ids", {5, 6}}};
+  const CommandResult result = run(request("labels", "/v1/score", labels));
+  EXPECT_NE(result.out.find("1 of 1 requests done, 0 failed"), std::string::npos) << result.out;
+  const auto all = lines();
+  const json& body = all.at("labels")["response"]["body"];
+  ASSERT_EQ(body["scores"].size(), 2U) << body;
+  EXPECT_EQ(body["scores"][0].size(), 2U);
+  EXPECT_EQ(body["object"], "scoring");
+}
+
 TEST_F(RunBatch, IdsOfPromptsAreTold) {
   const auto body = [](const char* name, json prompt) {
     return json{{"prompt", std::move(prompt)}, {"max_tokens", 2}, {"temperature", 0}, {name, true}};

@@ -102,6 +102,19 @@ class Boards(door.DoorCase):
         self.assertEqual(answer.events[0]["object"], "chat.completion.chunk")
         self.post("/api/v0/completions", {"prompt": "Once", "max_tokens": 2})
 
+    def test_what_clients_of_lm_studio_04_find(self):
+        """localmind 11, lmstudio-bug-tracker 1659: the newer list, whose models must be loaded"""
+        models = self.get("/api/v1/models").json["models"]
+        names = [model["id"] for model in self.get("/v1/models").json["data"]]
+        self.assertEqual([model["key"] for model in models], names)
+        instance, = models[0]["loaded_instances"]
+        self.assertEqual(instance["id"], names[0])
+        self.assertGreater(instance["config"]["context_length"], 0)
+        self.assertEqual(models[0]["type"], "llm")
+        loaded = self.post("/api/v1/models/load", {"model": names[0], "context_length": 8192}).json
+        self.assertEqual((loaded["instance_id"], loaded["status"]), (names[0], "loaded"))
+        self.post("/api/v1/models/load", {"model": "nobody"}, 404)
+
 
 class Gateways(door.DoorCase):
     flags = ("--max-model-len", "256", "--max-num-seqs", "4", "--api-key", "secret",

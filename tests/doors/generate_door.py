@@ -168,6 +168,20 @@ class TextGenerationInference(door.DoorCase):
                 self.assertEqual([event["token"]["id"] for event in events],
                                  [token["id"] for token in whole["details"]["tokens"]])
 
+    def test_tokens_have_the_same_text_in_streams(self):
+        """Characters of several tokens, and text that waited since it might have become a stop"""
+        for more in ({"grammar": {"type": "regex", "value": "\u00e9 I am \U0001f984 and \u4f60\u597d there"}},
+                     {"stop": ["was a bird", "Lily was"]}, {"stop": ["a l"]}, {"stop": ["re was"]}):
+            asked = {"inputs": "Once upon a time", "parameters": {"max_new_tokens": 40, "details": True,
+                                                                  **more}}
+            whole = self.post("/generate", asked).json
+            tokens = whole["details"]["tokens"]
+            self.assertEqual(tokens, [event["token"] for event in
+                                      self.post("/generate_stream", asked).events])
+            told = [token["text"] for token in tokens if not token["special"]]
+            self.assertEqual("".join(told), whole["generated_text"])
+            self.assertLess(max(map(len, told)), 10, told)
+
     def test_stop_strings_stay_in_the_text(self):
         answer = self.generate(stop=[" time", " little"], max_new_tokens=40, details=True)
         self.assertTrue(answer["generated_text"].endswith(" little"), answer)
@@ -199,6 +213,7 @@ class TextGenerationInference(door.DoorCase):
         info = self.get("/info").json
         self.assertEqual([info["model_pipeline_tag"], info["max_total_tokens"]],
                          ["text-generation", 512])
+        self.assertGreater(info["max_client_batch_size"], 31)
 
 
 if __name__ == "__main__":

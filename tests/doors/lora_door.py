@@ -129,6 +129,10 @@ class ByName(AdapterCase):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             self.assertEqual(list(pool.map(self.text, names)), [texts[name] for name in names])
 
+    def test_a_name_that_peft_gives_is_not_the_base_model(self):
+        self.post("/v1/completions", {"model": "default", "prompt": PROMPT}, 404)
+        self.post("/v1/completions", {"model": "tgi", "prompt": PROMPT, "max_tokens": 1})
+
     def test_nothing_is_loaded_unless_it_is_allowed(self):
         for path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"):
             error = self.post(path, {"lora_name": "x", "lora_path": SQL}, 404).json["error"]

@@ -112,6 +112,23 @@ class Ollama(door.DoorCase):
         old = self.post("/api/embeddings", {"model": "tiny", "prompt": "a cat"}).json
         self.assertEqual(old["embedding"], openai[0]["embedding"])
 
+    def test_the_oldest_messages_of_a_long_chat_are_left_out(self):
+        """LLMxRay 0.8.12, MandoCode 0.14.3: with Ollama a long chat is no error"""
+        chat = [{"role": "system", "content": "You are a cat."}]
+        for _ in range(12):
+            chat += [{"role": "user", "content": "word " * 200}, {"role": "assistant", "content": "Yes."}]
+        chat += door.USER
+        body = {"stream": False, "options": {"num_predict": 6, "temperature": 0}}
+        told = self.ask("/api/chat", messages=chat, **body).json
+        self.assertGreater(told["prompt_eval_count"], 1000)
+        self.assertLess(told["prompt_eval_count"], 2048)
+        kept = [chat[0], *chat[-20:]]  # as many as leave room for an answer
+        same = self.ask("/api/chat", messages=kept, truncate=False, **body).json
+        self.assertEqual((same["prompt_eval_count"], same["message"]),
+                         (told["prompt_eval_count"], told["message"]))
+        self.assertIn("too long", self.ask("/api/chat", 400, messages=chat, truncate=False, **body)
+                      .json["error"])
+
     def test_openais_form_at_its_address(self):
         """llama-server answers there as at /v1/chat/completions"""
         answer = self.post("/api/chat", {"messages": door.USER, "max_tokens": 2}).json

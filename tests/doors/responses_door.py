@@ -57,6 +57,19 @@ class Items(door.DoorCase):
         self.assertEqual(found[0], call)
         self.assertEqual({**found[1], "id": None}, {**result, "id": None})
 
+    def test_a_long_conversation_is_cut_where_it_is_wanted(self):
+        """OpenAI's agents and LangChain send "auto": items are dropped from the beginning"""
+        items = [{"role": role, "content": "word " * 60} for role in ("user", "assistant") * 6]
+        items.append({"role": "user", "content": "Hello"})
+        response = self.create(input=items, truncation="auto", instructions="Be kind.")
+        self.assertEqual(response["truncation"], "auto")
+        self.assertLess(response["usage"]["input_tokens"], 512)
+        self.assertIn("left out", response["warnings"][0])
+        self.assertEqual(len(self.items(response)["data"]), 13)
+        self.post("/v1/responses", {"input": items}, 400)
+        short = self.create(input="Hello", truncation="auto")
+        self.assertNotIn("warnings", short)
+
     def test_what_is_wrong(self):
         response = self.create(input="Hello")
         for query in ("limit=0", "limit=101", "limit=x", "order=up", "after=none"):

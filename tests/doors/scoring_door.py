@@ -2,8 +2,11 @@
 """Scores, rankings and pooled vectors over HTTP."""
 
 import base64
+import json
 import math
+import pathlib
 import struct
+import tempfile
 
 import door
 
@@ -119,7 +122,30 @@ class Scoring(door.DoorCase):
         for wrong in ({"truncate": False}, {"truncation_direction": "up"}):
             answer = self.post("/embed", {"inputs": long, **wrong}, 400).json
             self.assertEqual(answer["error_type"], "Validation")
+        for wrong in ({"texts": []}, {"texts": [long], "truncate": False}, {"texts": TEXTS, "top_n": -1},
+                      {"texts": TEXTS, "model": "none"}):
+            answer = self.send("POST", "/rerank", {"query": QUERY, **wrong})
+            self.assertEqual((answer.status // 100, sorted(answer.json)), (4, ["error", "error_type"]))
+        self.assertIn("message", self.post("/rerank", {"query": QUERY, "documents": []}, 400)
+                      .json["error"])
         self.assertIn("no classes", self.post("/predict", {"inputs": QUERY}, 404).json["error"])
+
+    def test_words_of_other_services(self):
+        """NIM's and Voyage's clients: what is too long is cut, and fewer documents are told"""
+        long = " ".join(TEXTS * 40)
+        for path, body in (("/v1/embeddings", {"input": [long], "truncate": "END"}),
+                           ("/v1/embeddings", {"input": [long], "truncation": True}),
+                           ("/v1/rerank", {"query": QUERY, "documents": [long], "truncation": True})):
+            self.assertNotIn("warnings", self.post(path, body).json)
+            self.post(path, {key: body[key] for key in body if not key.startswith("trunc")}, 400)
+        told = self.post("/v1/rerank", {"query": QUERY, "documents": TEXTS, "top_k": 1}).json
+        self.assertEqual([one["index"] for one in told["results"]], [1])
+        self.assertEqual([sorted(one) for one in told["data"]], [["index", "relevance_score"]])
+        body = {"query": {"text": QUERY}, "passages": [{"text": text} for text in (*TEXTS, long)]}
+        ranked = self.post("/v1/ranking", {**body, "truncate": "END"}).json["rankings"]
+        self.assertEqual(len(ranked), 4)
+        self.assertEqual((ranked[0]["index"], sorted(ranked[0])), (1, ["index", "logit"]))
+        self.post("/v1/ranking", {**body, "truncate": "NONE"}, 400)
 
     def test_pooling(self):
         wanted = self.vectors(TEXTS)
@@ -158,6 +184,61 @@ class Scoring(door.DoorCase):
         by_chat = self.post("/v1/embeddings", {"messages": door.USER}).json["data"][0]
         by_text, = self.vectors([prompt], add_special_tokens=False)
         self.assertEqual(by_chat["embedding"], by_text)
+
+
+def write_judge(folder):
+    """A model that judges pairs, of made-up weights, with a vocabulary of a few words."""
+    golden = door.ROOT / "tests" / "golden" / "encoders" / "bert_judge"
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).symlink_to(golden / name)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "dog", "rain", "the"]
+    marks = {word: {"id": word, "ids": [words.index(word)], "tokens": [word]} for word in words[2:4]}
+    text, first, last = ({"Sequence": {"id": "A", "type_id": 0}},
+                         {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                         {"SpecialToken": {"id": "[SEP]", "type_id": 0}})
+    added = [{"id": i, "content": word, "special": True, "single_word": False, "lstrip": False,
+              "rstrip": False, "normalized": False} for i, word in enumerate(words[:4])]
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": added, "normalizer": None, "decoder": None,
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": {"type": "TemplateProcessing", "special_tokens": marks,
+                           "single": [first, text, last], "pair": [first, text, last]},
+        "model": {"type": "WordLevel", "unk_token": "[UNK]",
+                  "vocab": {word: i for i, word in enumerate(words)}}}))
+
+
+class Judges(door.DoorCase):
+    """A batch file has the scores and rankings of a server, which go by pairs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        write_judge(pathlib.Path(cls.folder.name))
+        cls.model = cls.folder.name
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def test_batches_judge_pairs_as_a_server_does(self):
+        bodies = {"/v1/rerank": {"query": "a cat", "documents": ["the dog", "a cat", "the rain"]},
+                  "/v1/score": {"text_1": "a cat", "text_2": ["the dog", "a cat"]}}
+        lines = [{"custom_id": url, "method": "POST", "url": url, "body": body}
+                 for url, body in bodies.items()]
+        with tempfile.TemporaryDirectory() as folder:
+            given, told = pathlib.Path(folder, "in.jsonl"), pathlib.Path(folder, "out.jsonl")
+            given.write_text("\n".join(map(json.dumps, lines)))
+            result = door.run_program("run-batch", "-i", str(given), "-o", str(told), "--model",
+                                      self.model)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            answers = {line["custom_id"]: line["response"]["body"]
+                       for line in map(json.loads, told.read_text().splitlines())}
+        for url, body in bodies.items():
+            wanted = self.post(url, body).json
+            for part in ("results", "data", "usage"):
+                self.assertEqual(answers[url].get(part), wanted.get(part))
 
 
 if __name__ == "__main__":

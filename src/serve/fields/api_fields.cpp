@@ -158,7 +158,7 @@ constexpr OwnField kOthers[] = {
     {"include", kResponsesBody,
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]})"},
     {"truncation", kResponsesBody,
-     R"({"enum":["disabled","auto"],"description":"auto has no effect."})"},
+     R"({"enum":["disabled","auto"],"description":"auto: the oldest messages are left out where not all fit."})"},
     {"store", kResponsesBody, kFlag},
     {"background", kResponsesBody, kFlag},
     {"include_reasoning", kNoCompletions, kFlag},

@@ -25,7 +25,8 @@ std::vector<std::string> all_names(const ServeConfig& config) {
   return names;
 }
 
-OpenAiDefaults with_adapters(OpenAiDefaults defaults, const ServedAdapters& adapters) {
+OpenAiDefaults with_adapters(OpenAiDefaults defaults, const ServedAdapters& adapters, bool come) {
+  defaults.adapters_come = come;
   defaults.default_adapter = [&adapters] { return adapters.by_default(); };
   return defaults;
 }
@@ -64,8 +65,8 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
     : engine(engine_of),
       config(std::move(config_of)),
       adapters(engine),
-      defaults(
-          with_adapters(make_openai_defaults(engine, config.answers, all_names(config)), adapters)),
+      defaults(with_adapters(make_openai_defaults(engine, config.answers, all_names(config)),
+                             adapters, config.runtime_adapters)),
       gate(with_seqs(config.limits, engine)),
       keep_alive(generations, config.keep_alive),
       responses(config.max_stored_responses),

@@ -32,7 +32,7 @@ bool is_zero_duration(const json& body) {
   return text.starts_with('0') && text.find_first_of("123456789") == std::string::npos;
 }
 
-// What is true of every request: the prompt is never cut, and the context is the server's.
+// What is true of every request: the context is the server's.
 void read_context(int max_model_len, OllamaBody* read) {
   for (const char* name : {"truncate", "shift", "keep_alive"}) read->openai.erase(name);
   const auto options = read->openai.find("options");
@@ -45,6 +45,14 @@ void read_context(int max_model_len, OllamaBody* read) {
                              " tokens that the server was started with (--max-model-len)");
   }
   options->erase(length);
+}
+
+Result<bool> truncates(const json& body) {
+  bool truncate = true;
+  JsonFields fields(body, "");
+  fields.read("truncate", &truncate);
+  FT_RETURN_IF_ERROR(fields.status());
+  return truncate;
 }
 
 void read_common(const json& body, int max_model_len, OllamaBody* read) {
@@ -125,6 +133,7 @@ Result<OllamaBody> read_ollama_chat(const json& body, int max_model_len) {
   for (size_t i = 0; messages.is_array() && i < messages.size(); ++i) {
     FT_RETURN_IF_ERROR(turn_message(i, &messages[i]));
   }
+  FT_ASSIGN_OR_RETURN(read.drops_oldest, truncates(body));
   return read;
 }
 
@@ -156,11 +165,8 @@ Result<OllamaBody> read_ollama_embed(const json& body, int max_model_len) {
     read.openai.erase("prompt");
   }
   // Longer texts are cut at their end unless the body says no.
-  bool truncates = true;
-  JsonFields fields(body, "");
-  fields.read("truncate", &truncates);
-  FT_RETURN_IF_ERROR(fields.status());
-  if (truncates) read.openai["truncate_prompt_tokens"] = -1;
+  FT_ASSIGN_OR_RETURN(const bool cuts, truncates(body));
+  if (cuts) read.openai["truncate_prompt_tokens"] = -1;
   read.is_empty = !asks(read.openai, "input");
   return read;
 }

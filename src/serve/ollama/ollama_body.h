@@ -12,9 +12,10 @@ namespace foretoken {
 struct OllamaBody {
   OpenAiKind kind = OpenAiKind::kChat;
   nlohmann::ordered_json openai;
-  std::string model;        // as the client named it, or empty
-  bool is_empty = false;    // nothing to answer: the client loads the model, or gives it up
-  bool keeps_model = true;  // false: it gives it up ("keep_alive": 0)
+  std::string model;          // as the client named it, or empty
+  bool is_empty = false;      // nothing to answer: the client loads the model, or gives it up
+  bool keeps_model = true;    // false: it gives it up ("keep_alive": 0)
+  bool drops_oldest = false;  // messages of a chat, where not all fit: unless "truncate" is false
   std::vector<std::string> warnings;
 };
 

@@ -43,7 +43,68 @@ const EmbeddingPrompt* prompt_for(const Prompts& prompts, const std::string& typ
   return nullptr;
 }
 
+using json = nlohmann::ordered_json;
+
+// What cuts texts that are too long: "right", "left", "" for none of them; none: something else.
+std::optional<std::string> cut_side(const json& truncate) {
+  if (truncate.is_boolean()) return truncate.get<bool>() ? "right" : "";
+  if (!truncate.is_string()) return std::nullopt;
+  const std::string name = lower_case(truncate.get<std::string>());
+  if (name == "end") return "right";
+  if (name == "start") return "left";
+  return name == "none" ? std::optional<std::string>("") : std::nullopt;
+}
+
+// Whether there was one.
+bool rename_truncation(const char* name, json* body) {
+  const auto found = body->find(name);
+  if (found == body->end() || body->contains("truncate_prompt_tokens")) return false;
+  const std::optional<std::string> side = cut_side(*found);
+  if (!side) return false;
+  body->erase(name);
+  if (side->empty()) return true;
+  (*body)["truncate_prompt_tokens"] = -1;
+  (*body)["truncation_side"] = *side;
+  return true;
+}
+
+bool rename(const char* theirs, const char* ours, json* body) {
+  if (!body->contains(theirs) || body->contains(ours)) return false;
+  (*body)[ours] = json(body->at(theirs));
+  body->erase(theirs);
+  return true;
+}
+
+bool is_text_object(const json& item) {
+  return item.is_object() && item.size() == 1 && item.contains("text") && item["text"].is_string();
+}
+
 }  // namespace
+
+std::optional<json> as_openais_embedding(const json& body) {
+  constexpr std::pair<const char*, const char*> kNames[] = {{"output_dimension", "dimensions"},
+                                                            {"normalized", "normalize"},
+                                                            {"embedding_type", "encoding_format"}};
+  const auto input = body.find("input");
+  const bool has_objects =
+      input != body.end() && input->is_array() && std::ranges::any_of(*input, is_text_object);
+  const bool has_names =
+      body.contains("truncate") || body.contains("truncation") ||
+      std::ranges::any_of(kNames, [&](const auto& name) { return body.contains(name.first); });
+  if (!has_names && !has_objects) return std::nullopt;
+  json told = body;
+  bool changed = has_objects;
+  for (const auto& [theirs, ours] : kNames) changed = rename(theirs, ours, &told) || changed;
+  for (const char* name : {"truncate", "truncation"}) {
+    changed = rename_truncation(name, &told) || changed;
+  }
+  if (!changed) return std::nullopt;
+  if (!has_objects) return told;
+  for (json& item : told["input"]) {
+    if (is_text_object(item)) item = json(item["text"]);
+  }
+  return told;
+}
 
 const EmbeddingPrompt* find_prompt(const std::vector<EmbeddingPrompt>& prompts,
                                    std::string_view name) {

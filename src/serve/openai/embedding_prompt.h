@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,12 @@ std::string no_such_prompt(const std::vector<EmbeddingPrompt>& prompts, const st
 // Voyage's and NIM's words), or else the model's usual one. A name that the model has not is an
 // error of the fields; of a model without prompts both fields have no effect.
 std::string read_embedding_prompt(JsonFields& fields, const OpenAiDefaults& defaults);
+
+// A body of /v1/embeddings with what other services call otherwise under the names that are read
+// here: "truncate" (NIM's END, START or NONE, Jina's true or false), Voyage's "truncation" and
+// "output_dimension", Jina's "normalized", "embedding_type" and texts as {"text"}. What is there
+// under both names stays as it is. None: nothing is called otherwise.
+std::optional<nlohmann::ordered_json> as_openais_embedding(const nlohmann::ordered_json& body);
 
 // Puts it before the texts of the requests. Token ids hold all that is embedded: they are an error
 // of the fields where the body names a prompt.

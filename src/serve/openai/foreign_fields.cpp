@@ -68,9 +68,13 @@ constexpr const char* kRunOptions[] = {"num_gpu",  "num_thread", "num_batch", "m
                                        "use_mmap", "use_mlock",  "numa",      "low_vram"};
 
 // What is read in other ways.
-constexpr const char* kOthers[] = {
-    "repeat_last_n", "n_predict",   "options", "think",      "enable_thinking",  "reasoning_format",
-    "grammar",       "json_schema", "n_probs", "prediction", "timings_per_token"};
+constexpr const char* kOthers[] = {"repeat_last_n",     "n_predict",
+                                   "options",           "think",
+                                   "enable_thinking",   "reasoning_format",
+                                   "grammar",           "json_schema",
+                                   "n_probs",           "prediction",
+                                   "timings_per_token", "separate_reasoning",
+                                   "no_stop_trim",      "rid"};
 
 bool is_neutral(const json& value, double neutral) {
   if (value == false || value.empty() || value == "") return true;
@@ -92,6 +96,7 @@ class ForeignFields {
     read_logit_bias();
     read_forms();
     read_probs();
+    read_sglangs();
     fields_.stand_in(std::move(values_));
     return std::move(wishes_);
   }
@@ -220,6 +225,15 @@ class ForeignFields {
     }
     values_["response_format"] = {{"type", "json_object"}};
     if (format->is_object()) values_["response_format"]["schema"] = *format;
+  }
+
+  void read_sglangs() {
+    if (const json* keeps = fields_.raw("no_stop_trim")) set("include_stop_str_in_output", *keeps);
+    const json* id = fields_.raw("rid");
+    if (id != nullptr && id->is_string()) set("request_id", *id);
+    bool apart = true;
+    if (chat_) fields_.read("separate_reasoning", &apart);
+    if (!apart) set("reasoning_format", "none");
   }
 
   void read_probs() {

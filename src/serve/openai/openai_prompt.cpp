@@ -110,8 +110,8 @@ Status render_messages(const Engine& engine, OpenAiRequest* request, std::string
 Status render_openai_prompt(const Engine& engine, OpenAiRequest* request) {
   FT_RETURN_IF_ERROR(bias_texts(engine, request));
   if (request->messages_json.empty()) return {};
+  FT_RETURN_IF_ERROR(render_history(engine, request));
   Request& only = request->requests.front();
-  FT_RETURN_IF_ERROR(render_messages(engine, request, &only.prompt));
   if (request->kind != OpenAiKind::kChat) return {};
   ChatParserOptions& parser = request->parser;
   parser.starts_in_reasoning = opens_reasoning(parser.reasoning_parser, only.prompt);

@@ -90,7 +90,6 @@ void read_common(JsonFields& fields, const OpenAiDefaults& defaults, OpenAiReque
 }
 
 constexpr size_t kMaxStops = 256;
-constexpr size_t kMaxPrompts = 4096;
 
 // Each would cost every token something.
 void check_lists(JsonFields& fields, const SamplingParams& sampling) {
@@ -381,19 +380,6 @@ Status note_left_out(const json& body, OpenAiRequest* request) {
   return note_tool_schemas(request->parser.tools, request->parser.tool_choice, &request->warnings);
 }
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string quoted_names(const std::vector<std::string>& names) {
-  constexpr size_t kMaxShown = 8;
-  std::string all;
-  for (size_t i = 0; i < std::min(names.size(), kMaxShown); ++i) {
-    all += (all.empty() ? "'" : ", '") + names[i] + "'";
-  }
-  return names.size() > kMaxShown ? all + ", ..." : all;
-}
-
 }  // namespace
 
 OpenAiDefaults make_openai_defaults(const Engine& engine, const AnswerSettings& settings,
@@ -420,54 +406,13 @@ FieldNotes field_notes(const OpenAiDefaults& defaults, std::vector<std::string>*
   return {defaults.strict_fields ? nullptr : warnings};
 }
 
-Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
-  const bool any = names.empty() || holds(names, kAnyModel) || is_placeholder_model(model);
-  if (any || model.empty() || holds(names, model)) return {};
-  return not_found("'model': the model `" + shown_name(model) +
-                   "` does not exist; this server has " + quoted_names(names) +
-                   nearest_name_hint(model, names, "") +
-                   "; 'foretoken serve --served-model-name' gives it other names, and the name '*' "
-                   "lets it answer to any");
-}
-
-Status check_model_name(const std::string& model, const OpenAiDefaults& defaults) {
-  std::vector<std::string> names = defaults.model_names;
-  const Status status = check_model_name(model, names);
-  if (status.ok() || !defaults.adapters) return status;
-  for (std::string& adapter : defaults.adapters()) names.push_back(std::move(adapter));
-  return check_model_name(model, names);
-}
-
-bool names_adapter(const std::string& model, const OpenAiDefaults& defaults) {
-  return !holds(defaults.model_names, model) && defaults.adapters &&
-         holds(defaults.adapters(), model);
-}
-
-namespace {
-
-// The adapter that a body asks for: by its "model", by llama.cpp's "lora", or as the server says
-// for requests that name neither; "": none.
-Result<std::string> adapter_of(const std::string& model, const json* lora,
-                               const OpenAiDefaults& defaults) {
-  FT_RETURN_IF_ERROR(check_model_name(model, defaults));
-  const bool of_engine = names_adapter(model, defaults);
-  const bool has_list = lora != nullptr && !(lora->is_array() && lora->empty());
-  if (has_list && !of_engine) {
-    const auto names = defaults.adapters ? defaults.adapters() : std::vector<std::string>();
-    Result<std::string> listed = adapter_of_list(*lora, names);
-    if (listed.ok()) return listed;
-    return invalid_argument("'lora': " + listed.status().message());
-  }
-  if (has_list) return invalid_argument("'lora' and 'model' both name an adapter; remove one");
-  if (of_engine) return model;
-  return model.empty() && defaults.default_adapter ? defaults.default_adapter() : std::string();
-}
-
-}  // namespace
-
 Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
                                            const OpenAiDefaults& defaults) {
   if (!body.is_object()) return invalid_argument("the body must be a JSON object");
+  if (kind == OpenAiKind::kEmbedding) {
+    const std::optional<json> told = as_openais_embedding(body);
+    if (told) return parse_openai_request(kind, *told, defaults);
+  }
   OpenAiRequest request;
   request.kind = kind;
   JsonFields fields(body, "", field_notes(defaults, &request.warnings));
@@ -486,7 +431,7 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const json& body,
   if (kind == OpenAiKind::kCompletion) read_completion(fields, body, defaults, &request);
   if (kind == OpenAiKind::kEmbedding) read_embedding(fields, body, defaults, &request);
   FT_RETURN_IF_ERROR(fields.status());
-  FT_ASSIGN_OR_RETURN(const std::string adapter, adapter_of(request.model, lora, defaults));
+  FT_ASSIGN_OR_RETURN(const std::string adapter, asked_adapter(request.model, lora, defaults));
   for (Request& one : request.requests) one.adapter = adapter;
   if (kind != OpenAiKind::kEmbedding) {
     FT_RETURN_IF_ERROR(check_sampling_ranges(request.requests.front().sampling));

@@ -41,6 +41,9 @@ struct AnswerSettings {
 // Among the names of a model: requests may call it anything.
 inline constexpr const char* kAnyModel = "*";
 
+// Prompts, or texts to embed, of one body.
+inline constexpr size_t kMaxPrompts = 4096;
+
 // What a body leaves open: the settings, and what the engine knows.
 struct OpenAiDefaults : AnswerSettings {
   SamplingParams sampling;
@@ -55,6 +58,7 @@ struct OpenAiDefaults : AnswerSettings {
   // no model ("": none). Null: there are none.
   std::function<std::vector<std::string>()> adapters;
   std::function<std::string()> default_adapter;
+  bool adapters_come = false;  // while the server runs, so that any name may become one's
 };
 
 // The only way by which the engine's part of the defaults comes about in a program. The engine
@@ -72,6 +76,7 @@ struct OpenAiRequest {
   std::vector<Request> requests;  // one for each prompt
   std::string messages_json;      // of a chat: the prompt of the only request
   std::string arguments_json;     // for the chat template
+  bool drops_oldest = false;      // of the messages, where not all fit
   bool stream = false;
   bool include_usage = false;     // in a stream
   bool continuous_usage = false;  // in each chunk, too
@@ -111,7 +116,8 @@ Result<OpenAiRequest> parse_openai_request(OpenAiKind kind, const nlohmann::orde
 // or kAnyModel is one of them.
 Status check_model_name(const std::string& model, const std::vector<std::string>& names);
 
-// The same for a model's name or an adapter's.
+// The same for a model's name or an adapter's. Where there are adapters or may be some, "default",
+// which is the name that PEFT gives one, is no placeholder.
 Status check_model_name(const std::string& model, const OpenAiDefaults& defaults);
 
 // Whether `model` is an adapter's name and none of the model itself.
@@ -120,6 +126,12 @@ bool names_adapter(const std::string& model, const OpenAiDefaults& defaults);
 // The prompt of a chat by the model's template, which also settles the parsers of the answer and
 // how tools are shown.
 Status render_messages(const Engine& engine, OpenAiRequest* request, std::string* prompt);
+
+// Renders the prompt of the only request; where `drops_oldest` holds and not all of the messages
+// fit into the context, the oldest of them are left out, with a warning: instructions at the
+// beginning, the last message, and the calls of results that are kept stay. What does not fit even
+// so is rendered whole.
+Status render_history(const Engine& engine, OpenAiRequest* request);
 
 // What needs the model: the tokens of biased texts, and the prompt of a chat by its template with
 // what depends on it: whether the text begins with reasoning, and the form that tools or the body

@@ -68,6 +68,23 @@ ordered_json tei_ranking(const ScoreRequest& request, const Scores& scores,
   return ranking;
 }
 
+ordered_json nim_rankings(const Scores& scores, const std::vector<size_t>& order) {
+  ordered_json rankings = ordered_json::array();
+  for (const size_t i : order) rankings.push_back({{"index", i}, {"logit", scores.values[i]}});
+  return rankings;
+}
+
+// Voyage's documents are texts.
+ordered_json voyage_data(const ScoreRequest& request, const Scores& scores,
+                         const std::vector<size_t>& order) {
+  ordered_json data = ordered_json::array();
+  for (const size_t i : order) {
+    data.push_back({{"index", i}, {"relevance_score", scores.values[i]}});
+    if (request.return_documents) data.back()["document"] = request.second[i];
+  }
+  return data;
+}
+
 ordered_json usage_of(int64_t num_tokens) {
   return {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}};
 }
@@ -102,10 +119,10 @@ std::vector<size_t> best_first(const std::vector<double>& scores, int top_n) {
   return order;
 }
 
-std::string PooledFormat::error(const ServeError& error) { return json_text(openai_error(error)); }
+std::string PooledFormat::error(const ServeError& error) { return json_text(error_body_(error)); }
 
 std::string PooledFormat::error_events(const ServeError& error) {
-  return sse_data(openai_error(error));
+  return sse_data(error_body_(error));
 }
 
 std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
@@ -123,12 +140,18 @@ std::string ScoreFormat::whole(const std::vector<const OutputSum*>& sums) {
 std::string RerankFormat::whole(const std::vector<const OutputSum*>& sums) {
   const Scores scores = score(request_, sums);
   const std::vector<size_t> order = best_first(scores.values, request_.top_n);
-  if (request_.is_tei) return json_text(tei_ranking(request_, scores, order));
+  const RankingForm form = request_.form;
+  if (form == RankingForm::kTei) return json_text(tei_ranking(request_, scores, order));
+  if (form == RankingForm::kNim) {
+    return json_text(
+        {{"rankings", nim_rankings(scores, order)}, {"usage", usage_of(scores.num_tokens)}});
+  }
   ordered_json body = {{"id", label().id},
                        {"object", "list"},
                        {"model", label().model},
                        {"usage", usage_of(scores.num_tokens)},
                        {"results", ordered_json::array()}};
+  if (form == RankingForm::kVoyage) body["data"] = voyage_data(request_, scores, order);
   for (const size_t i : order) {
     ordered_json result = {{"index", i}};
     if (request_.return_documents) result["document"] = {{"text", request_.second[i]}};

@@ -15,7 +15,11 @@ std::vector<size_t> best_first(const std::vector<double>& scores, int top_n);
 // Whole answers made of embeddings, without streams.
 class PooledFormat : public AnswerFormat {
  public:
-  explicit PooledFormat(OpenAiLabel label) : label_(std::move(label)) {}
+  // The body of an error, in the protocol of the answers.
+  using ErrorBody = nlohmann::ordered_json (*)(const ServeError& error);
+
+  explicit PooledFormat(OpenAiLabel label, ErrorBody error_body = openai_error)
+      : label_(std::move(label)), error_body_(error_body) {}
 
   std::string error(const ServeError& error) override;
   std::string events(size_t, const ChoiceOutput&) override { return {}; }
@@ -27,6 +31,7 @@ class PooledFormat : public AnswerFormat {
 
  private:
   const OpenAiLabel label_;
+  const ErrorBody error_body_;
 };
 
 // {"id", "object": "list", "created", "model", "data": [{"index", "object": "score", "score"}],
@@ -45,8 +50,8 @@ class ScoreFormat final : public PooledFormat {
 // /v1/rerank, best first; or [{"index", "text", "score"}].
 class RerankFormat final : public PooledFormat {
  public:
-  RerankFormat(ScoreRequest request, OpenAiLabel label)
-      : PooledFormat(std::move(label)), request_(std::move(request)) {}
+  RerankFormat(ScoreRequest request, OpenAiLabel label, ErrorBody error_body = openai_error)
+      : PooledFormat(std::move(label), error_body), request_(std::move(request)) {}
   std::string whole(const std::vector<const OutputSum*>& sums) override;
 
  private:

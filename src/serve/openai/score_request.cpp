@@ -51,10 +51,21 @@ void read_lengths(JsonFields& fields, ScoreRequest* request) {
   }
 }
 
+// Voyage's "truncation", and NIM's "truncate" of "END" or "NONE".
+bool cuts_texts(JsonFields& fields, RankingForm form) {
+  bool cuts = false;
+  fields.read("truncation", &cuts);
+  if (form != RankingForm::kNim) return cuts;
+  std::string side = "NONE";
+  fields.read("truncate", &side);
+  return cuts || lower_case(side) == "end";
+}
+
 // Reads what embeddings know beside the texts, and makes the request for all of them.
 Status finish(JsonFields& fields, const OpenAiDefaults& defaults, ScoreRequest* request) {
   json body = {{"input", request->first}, {"normalize", true}};
-  if (request->is_tei) read_tei_truncation(fields, &body);
+  if (request->form == RankingForm::kTei) read_tei_truncation(fields, &body);
+  if (cuts_texts(fields, request->form)) body["truncate_prompt_tokens"] = -1;
   for (const std::string& text : request->second) body["input"].push_back(text);
   for (const char* name : {"model", "truncate_prompt_tokens", "truncation_side", "priority",
                            "cache_salt", "user", "request_id", "add_special_tokens"}) {
@@ -238,6 +249,16 @@ Status shorten_texts(const Engine& engine, ScoreRequest* request) {
   return shorten_texts(engine, all.subspan(first), request->max_tokens_per_doc);
 }
 
+Status prepare_comparison(const Engine& engine, ScoreRequest* request) {
+  FT_RETURN_IF_ERROR(shorten_texts(engine, request));
+  FT_RETURN_IF_ERROR(join_pairs(engine, request));
+  const EngineInfo& info = engine.info();
+  if (info.token_size == 0 || info.labels_tokens) return {};
+  request->token_size = info.token_size;
+  for (Request& each : request->embeddings.requests) each.pooling = Pooling::kTokens;
+  return {};
+}
+
 Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults& defaults) {
   ScoreRequest request;
   std::vector<std::string> warnings;
@@ -263,18 +284,35 @@ Result<ScoreRequest> parse_score_request(const json& body, const OpenAiDefaults&
   return request;
 }
 
+RankingForm ranking_form(const json& body) {
+  const JsonFields fields(body, "");
+  if (fields.has("documents")) {
+    const bool voyage = fields.has("top_k") || fields.has("truncation");
+    return voyage && !fields.has("top_n") ? RankingForm::kVoyage : RankingForm::kUsual;
+  }
+  if (fields.has("texts")) return RankingForm::kTei;
+  return fields.has("passages") ? RankingForm::kNim : RankingForm::kUsual;
+}
+
 Result<ScoreRequest> parse_rerank_request(const json& body, const OpenAiDefaults& defaults) {
   ScoreRequest request;
   std::vector<std::string> warnings;
   JsonFields fields(body, "", field_notes(defaults, &warnings));
   FT_RETURN_IF_ERROR(read_texts(fields, "query", &request.first));
   if (request.first.size() != 1) return invalid_argument("'query' must be one text");
-  request.is_tei = fields.has("texts") && !fields.has("documents");
-  FT_RETURN_IF_ERROR(read_texts(fields, request.is_tei ? "texts" : "documents", &request.second));
+  request.form = ranking_form(body);
+  const bool tei = request.form == RankingForm::kTei, nim = request.form == RankingForm::kNim;
+  FT_RETURN_IF_ERROR(read_texts(fields,
+                                tei   ? "texts"
+                                : nim ? "passages"
+                                      : "documents",
+                                &request.second));
+  fields.read("top_k", &request.top_n);  // as Voyage calls it
   fields.read("top_n", &request.top_n);
-  if (request.is_tei) request.return_documents = false;
-  fields.read(request.is_tei ? "return_text" : "return_documents", &request.return_documents);
-  if (request.is_tei) fields.read("raw_scores", &request.raw_scores);
+  request.return_documents = request.form == RankingForm::kUsual;
+  fields.read(tei ? "return_text" : "return_documents", &request.return_documents);
+  request.raw_scores = nim;
+  if (tei) fields.read("raw_scores", &request.raw_scores);
   if (request.top_n < 0) fields.fail("'top_n' must be at least 0 (all)");
   FT_RETURN_IF_ERROR(finish(fields, defaults, &request));
   return request;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,6 +8,10 @@
 #include "serve/openai/openai_request.h"
 
 namespace foretoken {
+
+// Whose words a ranking has, which its answer has, too: Jina's and Cohere's; those of Hugging
+// Face's text-embeddings-inference (llama.cpp has them, too); of Voyage; of NVIDIA's NIM.
+enum class RankingForm : uint8_t { kUsual, kTei, kVoyage, kNim };
 
 // A body of /v1/score or /v1/rerank: texts that are compared in pairs, by their embeddings or by a
 // model that judges both at once.
@@ -22,16 +27,20 @@ struct ScoreRequest {
   int max_tokens_per_doc = 0;
   bool return_documents = true;
   bool raw_scores = false;  // of a model that judges: its own numbers, not between 0 and 1
-  // A ranking in the form of Hugging Face's text-embeddings-inference, as llama.cpp has it, too.
-  bool is_tei = false;
+  RankingForm form = RankingForm::kUsual;
 };
 
 // vLLM's "text_1" and "text_2", "data_1" and "data_2", "queries" and "documents" or "items".
 Result<ScoreRequest> parse_score_request(const nlohmann::ordered_json& body,
                                          const OpenAiDefaults& defaults);
 
-// Jina's and Cohere's "query", "documents", "top_n", "return_documents",
-// or "query", "texts" and "return_text" of text-embeddings-inference.
+// By the fields of a body: "texts" or "passages" in the place of "documents", or Voyage's "top_k"
+// or "truncation" without "top_n".
+RankingForm ranking_form(const nlohmann::ordered_json& body);
+
+// Jina's and Cohere's "query", "documents", "top_n", "return_documents", with Voyage's "top_k" and
+// "truncation"; "query", "texts" and "return_text" of text-embeddings-inference; or NIM's "query",
+// "passages" and "truncate".
 Result<ScoreRequest> parse_rerank_request(const nlohmann::ordered_json& body,
                                           const OpenAiDefaults& defaults);
 
@@ -42,6 +51,10 @@ Status shorten_texts(const Engine& engine, ScoreRequest* request);
 // For a model that judges texts (EngineInfo::num_labels): a request for each pair takes the place
 // of one for each text. Unsupported where the model gives several numbers. Needs its tokenizer.
 Status join_pairs(const Engine& engine, ScoreRequest* request);
+
+// Both, and that texts are compared token by token where the model gives vectors of these: what
+// stands between reading a body and its requests. Needs the model's tokenizer.
+Status prepare_comparison(const Engine& engine, ScoreRequest* request);
 
 // The request that judges a pair of texts takes the place of `second`. Needs the model's tokenizer.
 Status join_pair(const Engine& engine, const Request& first, Request* second);

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text/nearest_name.h"
+#include "serve/fields/json_fields.h"
+#include "serve/fields/request_warnings.h"
+#include "serve/openai/foreign_fields.h"
+
 namespace foretoken {
 namespace {
 
@@ -11,6 +16,37 @@ Status wrong_list() {
   return invalid_argument(
       "adapters are chosen by a list of {\"id\": 0, \"scale\": 1}; GET /lora-adapters tells the "
       "ids");
+}
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string quoted_names(const std::vector<std::string>& names) {
+  constexpr size_t kMaxShown = 8;
+  std::string all;
+  for (size_t i = 0; i < std::min(names.size(), kMaxShown); ++i) {
+    all += (all.empty() ? "'" : ", '") + names[i] + "'";
+  }
+  return names.size() > kMaxShown ? all + ", ..." : all;
+}
+
+bool is_served(const std::string& model, const std::vector<std::string>& names) {
+  const bool any = names.empty() || holds(names, kAnyModel) || model.empty();
+  return any || holds(names, model);
+}
+
+Status unknown_model(const std::string& model, const std::vector<std::string>& names) {
+  return not_found("'model': the model `" + shown_name(model) +
+                   "` does not exist; this server has " + quoted_names(names) +
+                   nearest_name_hint(model, names, "") +
+                   "; 'foretoken serve --served-model-name' gives it other names, and the name '*' "
+                   "lets it answer to any");
+}
+
+bool may_name_adapter(const std::string& model, const OpenAiDefaults& defaults) {
+  return model == "default" && defaults.adapters &&
+         (defaults.adapters_come || !defaults.adapters().empty());
 }
 
 }  // namespace
@@ -74,6 +110,42 @@ Status ServedAdapters::choose(const json& list) {
   const std::lock_guard lock(mutex_);
   default_ = chosen;
   return {};
+}
+
+Status check_model_name(const std::string& model, const std::vector<std::string>& names) {
+  if (is_served(model, names) || is_placeholder_model(model)) return {};
+  return unknown_model(model, names);
+}
+
+Status check_model_name(const std::string& model, const OpenAiDefaults& defaults) {
+  std::vector<std::string> names = defaults.model_names;
+  const bool placeholder = is_placeholder_model(model) && !may_name_adapter(model, defaults);
+  if (placeholder || is_served(model, names)) return {};
+  if (defaults.adapters) {
+    for (std::string& adapter : defaults.adapters()) names.push_back(std::move(adapter));
+  }
+  return is_served(model, names) ? Status() : unknown_model(model, names);
+}
+
+bool names_adapter(const std::string& model, const OpenAiDefaults& defaults) {
+  return !holds(defaults.model_names, model) && defaults.adapters &&
+         holds(defaults.adapters(), model);
+}
+
+Result<std::string> asked_adapter(const std::string& model, const json* lora,
+                                  const OpenAiDefaults& defaults) {
+  FT_RETURN_IF_ERROR(check_model_name(model, defaults));
+  const bool of_engine = names_adapter(model, defaults);
+  const bool has_list = lora != nullptr && !(lora->is_array() && lora->empty());
+  if (has_list && !of_engine) {
+    const auto names = defaults.adapters ? defaults.adapters() : std::vector<std::string>();
+    Result<std::string> listed = adapter_of_list(*lora, names);
+    if (listed.ok()) return listed;
+    return invalid_argument("'lora': " + listed.status().message());
+  }
+  if (has_list) return invalid_argument("'lora' and 'model' both name an adapter; remove one");
+  if (of_engine) return model;
+  return model.empty() && defaults.default_adapter ? defaults.default_adapter() : std::string();
 }
 
 }  // namespace foretoken

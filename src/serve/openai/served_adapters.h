@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "serve/openai/openai_request.h"
 
 namespace foretoken {
 
@@ -37,5 +38,11 @@ class ServedAdapters {
 // InvalidArgument for another form, an unknown id, a scale but 0 or 1, or several adapters at once.
 Result<std::string> adapter_of_list(const nlohmann::ordered_json& list,
                                     const std::vector<std::string>& names);
+
+// The adapter that a body asks for: by its "model", by such a list, llama.cpp's "lora" (null: it
+// has none), or as the server says for requests that name neither; "": none. NotFound for a model
+// that is not served.
+Result<std::string> asked_adapter(const std::string& model, const nlohmann::ordered_json* lora,
+                                  const OpenAiDefaults& defaults);
 
 }  // namespace foretoken

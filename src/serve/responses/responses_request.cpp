@@ -216,22 +216,18 @@ json repeated_fields(const json& body) {
           {"tools", given("tools", json::array())},
           {"top_logprobs", given("top_logprobs", 0)},
           {"top_p", given("top_p", nullptr)},
-          {"truncation", "disabled"},
+          {"truncation", given("truncation", "disabled")},
           {"user", given("user", nullptr)},
           {"metadata", given("metadata", json::object())}};
 }
 
-Status read_truncation(JsonFields& fields) {
+Result<bool> read_truncation(JsonFields& fields) {
   std::string truncation = "disabled";
   fields.read("truncation", &truncation);
-  if (truncation == "disabled") return {};
-  if (truncation != "auto") {
+  if (truncation != "disabled" && truncation != "auto") {
     return invalid_argument("'truncation' must be \"disabled\" or \"auto\"");
   }
-  fields.warn(
-      "'truncation' \"auto\" is not applied: a prompt that is too long is an error; use "
-      "'truncate_prompt_tokens'");
-  return {};
+  return truncation == "auto";
 }
 
 }  // namespace
@@ -257,7 +253,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   read_length(fields, &chat);
   copy_shared_fields(fields, kResponsesBody, kChatBody, &chat);
   FT_RETURN_IF_ERROR(read_objects(fields, request.items, &chat, &request.offered));
-  FT_RETURN_IF_ERROR(read_truncation(fields));
+  FT_ASSIGN_OR_RETURN(const bool drops_oldest, read_truncation(fields));
   fields.read("store", &request.store);
   fields.read("background", &request.background);
   fields.ignore({"metadata", "client_metadata", "user", "service_tier", "safety_identifier",
@@ -271,6 +267,7 @@ Result<ResponsesRequest> parse_responses_request(const json& body, const OpenAiD
   fields.check_unread();
   FT_RETURN_IF_ERROR(fields.status());
   FT_ASSIGN_OR_RETURN(request.chat, parse_as_chat(chat, defaults, std::move(warnings)));
+  request.chat.drops_oldest = drops_oldest;
   if (request.background && !request.store) {
     return invalid_argument("'background' needs \"store\": true");
   }

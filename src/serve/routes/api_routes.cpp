@@ -336,6 +336,7 @@ constexpr Alias kAliases[] = {
     {"/score", "/v1/score"},
     {"/rerank", "/v1/rerank"},
     {"/v2/rerank", "/v1/rerank"},
+    {"/v1/ranking", "/v1/rerank"},
     {"/reranking", "/v1/rerank"},
     {"/v1/reranking", "/v1/rerank"},
     {"/load_lora_adapter", "/v1/load_lora_adapter"},

@@ -32,7 +32,8 @@ constexpr const char* kNotAzure =
 constexpr const char* kNoTensors =
     "tensors are not taken here; use /v1/chat/completions, /v1/completions or /v1/embeddings";
 constexpr const char* kNotLmStudio =
-    "KoboldCpp's and LM Studio's newer forms are not spoken here; take a client for OpenAI's API, "
+    "KoboldCpp's chats and LM Studio's newer ones are not spoken here; take a client for OpenAI's "
+    "API, "
     "with this server's address and /v1 (/v1/models, /v1/chat/completions, /v1/completions)";
 
 constexpr const char* kFixedWeights =
@@ -56,7 +57,6 @@ constexpr EndpointElsewhere kElsewhere[] = {
     {"GET", "/v1beta/models", kNotGemini},
     {"POST", "/openai/deployments/{id...}", kNotAzure},
     {"POST", "/v2/models/{id...}", kNoTensors},
-    {"GET", "/api/v1/models", kNotLmStudio},
     {"POST", "/api/v1/chat", kNotLmStudio},
     {"GET", "/api/v1/model", kNotLmStudio},
     {"POST", "/api/v1/generate", kNotLmStudio},

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "serve/fields/json_fields.h"
 #include "serve/llamacpp/infill_prompt.h"
 #include "serve/openai/cohere_embed.h"
 #include "serve/openai/fim_format.h"
@@ -199,7 +200,28 @@ Status handle_tokens(ServeContext& context, const ExchangePtr& exchange, const B
   return {};
 }
 
-// LM Studio's: OpenAI's bodies at other paths, and a list of models in which editors look for their
+json lmstudio_models(const ServeContext& context,
+                     json (*entry)(const ServeContext&, const std::string&)) {
+  const json all = models_body(context, false);
+  json models = json::array();
+  for (const json& model : all["data"]) models.push_back(entry(context, model["id"]));
+  return models;
+}
+
+// A client that would load the model before it asks: it is.
+Status answer_lmstudio_load(ServeContext& context, const ExchangePtr& exchange, const Body& body) {
+  std::string model = context.model_name();
+  JsonFields fields(body, "");
+  fields.read("model", &model);
+  FT_RETURN_IF_ERROR(fields.status());
+  FT_RETURN_IF_ERROR(check_model_name(model, context.defaults));
+  respond_json(
+      *exchange, 200,
+      {{"type", "llm"}, {"instance_id", model}, {"load_time_seconds", 0.0}, {"status", "loaded"}});
+  return {};
+}
+
+// LM Studio's: OpenAI's bodies at other paths, and lists of models in which editors look for their
 // size and for tools.
 void add_lmstudio_routes(ServeContext& context, const std::vector<Route>& routes,
                          std::vector<Route>* others) {
@@ -213,13 +235,12 @@ void add_lmstudio_routes(ServeContext& context, const std::vector<Route>& routes
     others->back().pattern = "/api/v0" + pattern.substr(3);
   }
   others->push_back(json_route("/api/v0/models", [&context](const http::Request&) -> Result<json> {
-    const json all = models_body(context, false);
-    json models = json::array();
-    for (const json& model : all["data"]) {
-      models.push_back(lmstudio_model(context, model["id"]));
-    }
-    return json{{"object", "list"}, {"data", std::move(models)}};
+    return json{{"object", "list"}, {"data", lmstudio_models(context, lmstudio_model)}};
   }));
+  others->push_back(json_route("/api/v1/models", [&context](const http::Request&) -> Result<json> {
+    return json{{"models", lmstudio_models(context, lmstudio_key)}};
+  }));
+  others->push_back(body_route(context, "/api/v1/models/load", answer_lmstudio_load));
   others->push_back(
       json_route("/api/v0/models/{id...}", [&context](const http::Request& asked) -> Result<json> {
         FT_ASSIGN_OR_RETURN(const json found, model_body(context, asked.path_values.front()));

@@ -161,7 +161,7 @@ nlohmann::ordered_json tgi_info(const ServeContext& context) {
           {"max_input_tokens", info.max_model_len},
           {"max_total_tokens", info.max_model_len},
           {"max_batch_total_tokens", info.max_num_batched_tokens},
-          {"max_client_batch_size", 1},
+          {"max_client_batch_size", kMaxPrompts},
           {"validation_workers", 1},
           {"router", "foretoken"},
           {"version", kTgiVersion},

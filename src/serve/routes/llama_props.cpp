@@ -41,6 +41,12 @@ json ollama_details() {
           {"parameter_size", ""}, {"quantization_level", ""}};
 }
 
+bool writes_texts(const EngineInfo& info) { return info.pair_marks == 0 && info.num_labels == 0; }
+
+bool calls_tools(const ServeContext& context) {
+  return writes_texts(context.engine.info()) && context.engine.chat_template(true) != nullptr;
+}
+
 json capabilities(const ServeContext& context) {
   json all = {"completion"};
   if (context.engine.chat_template(true) != nullptr) all.push_back("tools");
@@ -88,9 +94,9 @@ json ollama_model(const ServeContext& context, const std::string& name) {
 
 json lmstudio_model(const ServeContext& context, const std::string& name) {
   const EngineInfo& info = context.engine.info();
-  const bool writes = info.pair_marks == 0 && info.num_labels == 0;
+  const bool writes = writes_texts(info);
   json able = json::array();
-  if (writes && context.engine.chat_template(true) != nullptr) able.push_back("tool_use");
+  if (calls_tools(context)) able.push_back("tool_use");
   return {{"id", name},
           {"object", "model"},
           {"type", writes ? "llm" : "embeddings"},
@@ -102,6 +108,28 @@ json lmstudio_model(const ServeContext& context, const std::string& name) {
           {"max_context_length", info.max_model_len},
           {"loaded_context_length", info.max_model_len},
           {"capabilities", std::move(able)}};
+}
+
+json lmstudio_key(const ServeContext& context, const std::string& name) {
+  const EngineInfo& info = context.engine.info();
+  const json instance = {{"id", name},
+                         {"config",
+                          {{"context_length", info.max_model_len},
+                           {"parallel", info.max_num_seqs},
+                           {"eval_batch_size", info.max_num_batched_tokens}}}};
+  return {{"type", writes_texts(info) ? "llm" : "embedding"},
+          {"publisher", "foretoken"},
+          {"key", name},
+          {"display_name", name},
+          {"architecture", info.architecture},
+          {"quantization", {{"name", info.dtype}, {"bits_per_weight", nullptr}}},
+          {"size_bytes", info.weight_bytes},
+          {"params_string", nullptr},
+          {"loaded_instances", json::array({instance})},
+          {"max_context_length", info.max_model_len},
+          {"format", "gguf"},
+          {"capabilities", {{"vision", false}, {"trained_for_tool_use", calls_tools(context)}}},
+          {"description", nullptr}};
 }
 
 json props_body(const ServeContext& context) {

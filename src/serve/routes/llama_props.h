@@ -21,4 +21,7 @@ nlohmann::ordered_json ollama_model(const ServeContext& context, const std::stri
 // The entry of a model in the list of LM Studio's /api/v0/models.
 nlohmann::ordered_json lmstudio_model(const ServeContext& context, const std::string& name);
 
+// The same in that of its newer /api/v1/models, where it is loaded.
+nlohmann::ordered_json lmstudio_key(const ServeContext& context, const std::string& name);
+
 }  // namespace foretoken

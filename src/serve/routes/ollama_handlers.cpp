@@ -26,6 +26,7 @@ Result<OpenAiRequest> request_of(const ServeContext& context, OllamaBody* read) 
   FT_ASSIGN_OR_RETURN(const std::string name, served_name(context, read->model));
   if (!name.empty()) read->openai["model"] = name;
   FT_ASSIGN_OR_RETURN(OpenAiRequest request, parse_text_request(context, read->kind, read->openai));
+  request.drops_oldest = read->drops_oldest;
   request.warnings.insert(request.warnings.begin(), read->warnings.begin(), read->warnings.end());
   return request;
 }

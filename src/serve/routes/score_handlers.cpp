@@ -57,13 +57,6 @@ Result<PoolingTask> take_task(const EngineInfo& info, Body& body) {
   return taken;
 }
 
-// Texts are compared token by token where the model gives vectors of these.
-void compare_tokens(const EngineInfo& info, ScoreRequest* request) {
-  if (info.token_size == 0 || info.labels_tokens) return;
-  request->token_size = info.token_size;
-  for (Request& each : request->embeddings.requests) each.pooling = Pooling::kTokens;
-}
-
 Status check_classes(const ServeContext& context) {
   if (context.engine.info().num_labels > 0) return {};
   return not_found(kNoClasses);
@@ -223,23 +216,35 @@ Status handle_score(ServeContext& context, const std::shared_ptr<http::Exchange>
     return answer_labels(context, exchange, body, true);
   }
   FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_score_request(body, context.defaults));
-  FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
-  FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
-  compare_tokens(context.engine.info(), &request);
+  FT_RETURN_IF_ERROR(prepare_comparison(context.engine, &request));
   return run_pooled(context, exchange, "score-", request.embeddings, [&](OpenAiLabel label) {
     return std::make_unique<ScoreFormat>(request, std::move(label));
   });
 }
 
+namespace {
+
+Status answer_ranking(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+                      const Body& body, PooledFormat::ErrorBody error_body) {
+  FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
+  FT_RETURN_IF_ERROR(prepare_comparison(context.engine, &request));
+  return run_pooled(
+      context, exchange, "rerank-", request.embeddings,
+      [&](OpenAiLabel label) {
+        return std::make_unique<RerankFormat>(request, std::move(label), error_body);
+      },
+      error_body);
+}
+
+}  // namespace
+
 Status handle_rerank(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
                      const Body& body) {
-  FT_ASSIGN_OR_RETURN(ScoreRequest request, parse_rerank_request(body, context.defaults));
-  FT_RETURN_IF_ERROR(shorten_texts(context.engine, &request));
-  FT_RETURN_IF_ERROR(join_pairs(context.engine, &request));
-  compare_tokens(context.engine.info(), &request);
-  return run_pooled(context, exchange, "rerank-", request.embeddings, [&](OpenAiLabel label) {
-    return std::make_unique<RerankFormat>(request, std::move(label));
-  });
+  if (ranking_form(body) != RankingForm::kTei)
+    return answer_ranking(context, exchange, body, openai_error);
+  const Status status = answer_ranking(context, exchange, body, tei_error);
+  if (!status.ok()) respond_error(*exchange, tei_error, status);
+  return {};
 }
 
 Status handle_pooling(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,

@@ -40,8 +40,6 @@ json tei_error(const ServeError& error) {
   return {{"error", error.status.message()}, {"error_type", type}};
 }
 
-std::string TeiFormat::error(const ServeError& error) { return json_text(tei_error(error)); }
-
 std::string TeiEmbedFormat::whole(const std::vector<const OutputSum*>& sums) {
   json vectors = json::array();
   for (const OutputSum* sum : sums) {

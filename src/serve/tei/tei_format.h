@@ -13,8 +13,7 @@ nlohmann::ordered_json tei_error(const ServeError& error);
 // Its answers have no place for warnings: the log has them.
 class TeiFormat : public PooledFormat {
  public:
-  using PooledFormat::PooledFormat;
-  std::string error(const ServeError& error) override;
+  explicit TeiFormat(OpenAiLabel label) : PooledFormat(std::move(label), tei_error) {}
 };
 
 // [[0.1, ...], ...] of /embed.

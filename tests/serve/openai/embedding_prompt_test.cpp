@@ -91,5 +91,35 @@ TEST(EmbeddingPrompt, OfAModelWithoutPromptsIsToldOf) {
   EXPECT_NE(request.value().warnings.front().find("'input_type'"), std::string::npos);
 }
 
+TEST(EmbeddingPrompt, FieldsHaveTheNamesOfOtherServicesToo) {
+  const OpenAiDefaults strict = [] {
+    OpenAiDefaults defaults;
+    defaults.strict_fields = true;
+    return defaults;
+  }();
+  const auto nim = parsed_input(R"({"input": "a", "truncate": "START"})", strict);
+  ASSERT_TRUE(nim.ok()) << nim.status().message();
+  EXPECT_EQ(nim.value().requests[0].truncate_prompt_tokens, -1);
+  EXPECT_EQ(nim.value().requests[0].truncation_side, TruncationSide::kLeft);
+  const auto none =
+      parsed_input(R"({"input": "a", "truncate": "NONE", "truncation": false})", strict);
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_FALSE(none.value().requests[0].truncate_prompt_tokens);
+  const auto voyage =
+      parsed_input(R"({"input": "a", "truncation": true, "output_dimension": 8})", strict);
+  ASSERT_TRUE(voyage.ok()) << voyage.status().message();
+  EXPECT_EQ(voyage.value().dimensions, 8);
+  EXPECT_EQ(voyage.value().requests[0].truncation_side, TruncationSide::kRight);
+  const auto jina = parsed_input(
+      R"({"input": [{"text": "a"}, "b"], "normalized": false, "embedding_type": "base64"})",
+      strict);
+  ASSERT_TRUE(jina.ok()) << jina.status().message();
+  EXPECT_EQ(jina.value().requests[0].prompt + jina.value().requests[1].prompt, "ab");
+  EXPECT_FALSE(jina.value().requests[0].normalize);
+  EXPECT_TRUE(jina.value().vectors.base64);
+  EXPECT_FALSE(parsed_input(R"({"input": "a", "truncate": "MIDDLE"})", strict).ok());
+  EXPECT_FALSE(parsed_input(R"({"input": [{"image": "a"}]})", strict).ok());
+}
+
 }  // namespace
 }  // namespace foretoken

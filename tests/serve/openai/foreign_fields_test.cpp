@@ -45,6 +45,22 @@ TEST(ForeignFields, SamplingByOtherNames) {
   EXPECT_EQ(sampling_of({{"seed", -1}}).seed, std::nullopt);
 }
 
+TEST(ForeignFields, SglangsNames) {
+  EXPECT_TRUE(sampling_of({{"no_stop_trim", true}}).include_stop_str_in_output);
+  EXPECT_EQ(read_chat({{"rid", "mine"}}).request_id, "mine");
+  EXPECT_EQ(read_chat({{"rid", "mine"}, {"request_id", "ours"}}).request_id, "ours");
+  for (const bool apart : {true, false}) {
+    const json body = {{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                       {"separate_reasoning", apart}};
+    OpenAiDefaults defaults;
+    defaults.reasoning_parser = "deepseek_r1";
+    const auto request = parse_openai_request(OpenAiKind::kChat, body, defaults);
+    ASSERT_TRUE(request.ok()) << request.status().message();
+    EXPECT_EQ(request.value().parser.reasoning_parser, apart ? "deepseek_r1" : "");
+    EXPECT_TRUE(request.value().warnings.empty());
+  }
+}
+
 TEST(ForeignFields, OllamasOptions) {
   const json options = {{"num_predict", 5}, {"repeat_penalty", 1.25}, {"seed", 3},
                         {"top_k", 2},       {"stop", {"a"}},          {"num_thread", 4}};

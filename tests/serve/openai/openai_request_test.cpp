@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/quiet_engine.h"
+
 namespace foretoken {
 namespace {
 
@@ -257,6 +259,72 @@ TEST(OpenAiRequest, ManyPromptsWithLargeFieldsAreRefused) {
   const auto parsed = parse_openai_request(OpenAiKind::kCompletion, body, OpenAiDefaults());
   ASSERT_FALSE(parsed.ok());
   EXPECT_NE(parsed.status().message().find("'prompt' has 1000 entries"), std::string::npos);
+}
+
+// Prompts are the first letters of contents, and a letter is a token.
+class LetterEngine : public test::QuietEngine {
+ public:
+  explicit LetterEngine(int max_model_len) { info_.max_model_len = max_model_len; }
+  Status render_chat(const std::string& messages, const std::string&, std::string* prompt,
+                     std::vector<std::string>*) const override {
+    for (const json& message : json::parse(messages)) {
+      *prompt += message["content"].get<std::string>();
+    }
+    return {};
+  }
+  Status encode(const std::string& text, bool, std::vector<int32_t>* ids) const override {
+    ids->assign(text.begin(), text.end());
+    return {};
+  }
+};
+
+// What is left of a chat of an instruction, a call with two results, and others.
+std::string left_of_chat(int max_model_len, bool drops_oldest, size_t* num_warnings) {
+  OpenAiRequest request;
+  request.requests.emplace_back().sampling.max_tokens = 1;
+  request.drops_oldest = drops_oldest;
+  const std::pair<const char*, const char*> messages[] = {
+      {"system", "S"}, {"user", "aaa"}, {"assistant", "bb"}, {"tool", "c"},
+      {"tool", "d"},   {"user", "e"},   {"assistant", "f"},  {"user", "g"}};
+  json all = json::array();
+  for (const auto& [role, content] : messages)
+    all.push_back({{"role", role}, {"content", content}});
+  request.messages_json = all.dump();
+  EXPECT_TRUE(render_history(LetterEngine(max_model_len), &request).ok());
+  *num_warnings = request.warnings.size();
+  return request.requests.front().prompt;
+}
+
+TEST(OpenAiRequest, TheOldestMessagesAreLeftOutWhereNotAllFit) {
+  size_t warned = 0;
+  for (const auto& [context, wanted] :
+       {std::pair{13, "Saaabbcdefg"}, std::pair{12, "Saaabbcdefg"}, std::pair{11, "Sbbcdefg"},
+        std::pair{9, "Sbbcdefg"}, std::pair{8, "Sefg"}, std::pair{5, "Sefg"}, std::pair{4, "Sfg"},
+        std::pair{3, "Sg"}}) {
+    EXPECT_EQ(wanted, left_of_chat(context, true, &warned)) << context;
+    EXPECT_EQ(context < 12 ? 1u : 0u, warned);
+  }
+  // What does not fit in any case is told to be too long, as it was sent.
+  EXPECT_EQ("Saaabbcdefg", left_of_chat(2, true, &warned));
+  EXPECT_EQ("Saaabbcdefg", left_of_chat(5, false, &warned));
+  EXPECT_EQ(0u, warned);
+}
+
+TEST(OpenAiRequest, ANameThatPeftGivesAdaptersIsNoPlaceholderBesideThem) {
+  OpenAiDefaults values = defaults();
+  std::vector<std::string> adapters;
+  values.adapters = [&adapters] { return adapters; };
+  EXPECT_TRUE(check_model_name("default", values).ok());
+  adapters = {"sql"};
+  EXPECT_EQ(check_model_name("default", values).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(check_model_name("local-model", values).ok());
+  adapters = {"default"};
+  EXPECT_TRUE(check_model_name("default", values).ok());
+  adapters.clear();
+  values.adapters_come = true;
+  EXPECT_EQ(check_model_name("default", values).code(), StatusCode::kNotFound);
+  values.model_names.emplace_back("default");
+  EXPECT_TRUE(check_model_name("default", values).ok());
 }
 
 }  // namespace

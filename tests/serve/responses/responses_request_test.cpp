@@ -190,12 +190,19 @@ TEST(ResponsesRequest, AllowedToolsAreThoseOffered) {
   EXPECT_EQ(parser.tool_choice, "required");
 }
 
+TEST(ResponsesRequest, TruncationLeavesTheOldestOut) {
+  EXPECT_TRUE(parse(R"({"input": "x", "truncation": "auto"})").value().chat.drops_oldest);
+  for (const char* body : {R"({"input": "x"})", R"({"input": "x", "truncation": "disabled"})"}) {
+    EXPECT_FALSE(parse(body).value().chat.drops_oldest);
+  }
+}
+
 TEST(ResponsesRequest, ErrorsNameWhatIsWrong) {
   expect_error("{}", "'input' is missing");
   expect_error(R"({"input": "x", "tools": [{"type": "web_search"}]})", "do not run here");
   expect_error(R"({"input": "x", "tools": [3]})", "'tools': each must be");
   expect_error(R"({"input": "x", "text": {"formats": 1}})", "did you mean 'format'?");
-  expect_error(R"({"input": "x", "truncation": "auto"})", "'truncation'");
+  expect_error(R"({"input": "x", "truncation": "middle"})", "'truncation' must be");
   expect_error(R"({"input": "x", "background": true, "store": false})", "'background' needs");
   for (const char* length : {"0", "-5", "[]"}) {
     const std::string body = R"({"input": "x", "max_output_tokens": )" + std::string(length) + "}";
