@@ -2,6 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -75,18 +76,20 @@ Result<std::vector<BenchPrompt>> load_prompts(const Engine& engine, const TuneOp
   return load_bench_prompts(engine, dataset);
 }
 
-// Races of these variants at every batch size, which share the time.
+// Races of these variants at every batch size, which share the time: more sequences take longer,
+// but less than as many times as long. What one takes too much the next ones lack.
 Status race_all(Engine& engine, const TuneOptions& options,
                 const std::vector<TuneVariant>& variants, double seconds,
                 std::vector<bench::TunedLength>* lengths, Tuning* tuning) {
   FT_ASSIGN_OR_RETURN(const std::vector<BenchPrompt> prompts, load_prompts(engine, options));
-  const std::chrono::duration<double> each(seconds /
-                                           static_cast<double>(options.batch_sizes.size()));
+  double all_shares = 0;
+  for (const int batch_size : options.batch_sizes) all_shares += std::sqrt(batch_size);
+  Clock::time_point deadline = Clock::now();
   for (const int batch_size : options.batch_sizes) {
+    const std::chrono::duration<double> own(seconds * std::sqrt(batch_size) / all_shares);
+    deadline += std::chrono::duration_cast<Clock::duration>(own);
     TuneRaceOptions race{
-        .batch_size = batch_size,
-        .temperature = options.temperature,
-        .deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(each)};
+        .batch_size = batch_size, .temperature = options.temperature, .deadline = deadline};
     if (variants.size() == 1) race.max_rounds = kRoundsOfCheck;
     FT_ASSIGN_OR_RETURN(const TuneRace run, run_tune_race(engine, prompts, variants, race));
     lengths->insert(lengths->end(), run.lengths.begin(), run.lengths.end());
@@ -158,12 +161,14 @@ Result<Tuning> measure(const TuneOptions& options) {
   FT_ASSIGN_OR_RETURN(const std::vector<TuneDrafter> drafters,
                       tune_drafters(base, options.drafters, longest));
   const std::vector<std::vector<TuneDrafter>> groups = tune_groups(drafters);
-  const double seconds =
-      options.minutes * 60 * (1 - kShareOfChecks) / static_cast<double>(groups.size());
+  const std::chrono::duration<double> seconds(options.minutes * 60 * (1 - kShareOfChecks));
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds);
   Tuning tuning;
   const std::vector<std::vector<std::string>> methods = tune_methods(groups);
   for (size_t i = 0; i < groups.size(); ++i) {
-    FT_RETURN_IF_ERROR(measure_group(base, options, groups[i], methods[i], seconds, &tuning));
+    const std::chrono::duration<double> left = end - Clock::now();
+    const double share = std::max(left.count(), 0.0) / static_cast<double>(groups.size() - i);
+    FT_RETURN_IF_ERROR(measure_group(base, options, groups[i], methods[i], share, &tuning));
   }
   const std::optional<bench::TunedChoice> choice = bench::choose_drafts(tuning.lengths);
   if (!choice) return tuning;
@@ -178,6 +183,7 @@ json lengths_json(const std::vector<bench::TunedLength>& lengths) {
                    {"num_speculative_tokens", one.num_draft_tokens},
                    {"batch_size", one.batch_size},
                    {"tokens_per_second", one.tokens_per_second},
+                   {"mean_output_len", one.mean_output_len},
                    {"speed_up", one.ratio},
                    {"low", one.low},
                    {"high", one.high},

@@ -33,7 +33,10 @@ struct TuneRace {
 
 // Runs the variants on the same prompts in turns, each round beside requests without drafts, and
 // leaves the slower half out again and again, so that most of the time goes to those that may win
-// (successive halving). At least two rounds of each, also past the deadline. Aborted by a signal.
+// (successive halving). A first round, which does not count, says what they take: where the
+// deadline leaves no time for whole outputs of so many variants they end earlier, with at least 16
+// tokens, and are longer again when fewer are left. At least two rounds of each, also past the
+// deadline. Aborted by a signal.
 Result<TuneRace> run_tune_race(Engine& engine, const std::vector<BenchPrompt>& prompts,
                                const std::vector<TuneVariant>& variants,
                                const TuneRaceOptions& options);

@@ -11,6 +11,7 @@ namespace foretoken::bench {
 namespace {
 
 constexpr double kClose = 0.98;
+constexpr int kShortestOutput = 16;
 
 std::string position_text(const std::vector<double>& rates) {
   std::string text;
@@ -43,6 +44,11 @@ TunedChoice choice_of(const std::string& drafter, const BestLengths& best) {
 }
 
 }  // namespace
+
+int output_len_that_fits(double seconds, double seconds_a_token, int longest) {
+  return static_cast<int>(
+      std::clamp<double>(seconds / seconds_a_token, std::min(kShortestOutput, longest), longest));
+}
 
 std::vector<size_t> faster_half(const std::vector<double>& ratios, size_t min_kept) {
   std::vector<size_t> order(ratios.size());

@@ -16,9 +16,14 @@ struct TunedLength {
   double low = 1;
   double high = 1;
   double tokens_per_second = 0;
+  double mean_output_len = 0;         // tokens; fewer than asked for where time was short
   double mean_acceptance_length = 1;  // 1 + accepted tokens / drafts
   std::vector<double> acceptance_by_position;
 };
+
+// Tokens of an output for runs that take `seconds_a_token` for one token of each, all together, and
+// have `seconds`: at least 16, at most `longest`. Example: 300 with 3 seconds at 0.01.
+int output_len_that_fits(double seconds, double seconds_a_token, int longest);
 
 // What `foretoken tune` recommends.
 struct TunedChoice {

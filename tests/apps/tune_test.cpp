@@ -42,6 +42,7 @@ TEST(Tune, MeasuresEveryDrafterAndWritesTheConfiguration) {
     methods.insert(length["method"].get<std::string>());
     EXPECT_EQ(length["num_speculative_tokens"], 2);
     EXPECT_GT(length["tokens_per_second"].get<double>(), 0);
+    EXPECT_LE(length["mean_output_len"].get<double>(), 8);
   }
   for (const char* method : {"ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp",
                              "ngram+eagle3", "ngram+mtp", "suffix+eagle", "suffix+mtp"}) {

@@ -27,6 +27,14 @@ TEST(DraftTuning, TheFasterHalfAndThoseCloseToItGoOn) {
   EXPECT_TRUE(faster_half({}, 3).empty());
 }
 
+TEST(DraftTuning, OutputsAreAsLongAsTheTimeAllows) {
+  EXPECT_EQ(output_len_that_fits(3, 0.01, 500), 300);
+  EXPECT_EQ(output_len_that_fits(9, 0.01, 500), 500);
+  EXPECT_EQ(output_len_that_fits(0.1, 0.01, 500), 16);
+  EXPECT_EQ(output_len_that_fits(-1, 0.01, 500), 16);
+  EXPECT_EQ(output_len_that_fits(-1, 0.01, 8), 8);
+}
+
 TEST(DraftTuning, TheBestMeanOverBatchSizesIsChosenWithItsLongestLength) {
   const std::optional<TunedChoice> chosen =
       choose_drafts({length("a", 3, 1, 1.8), length("a", 5, 1, 1.9), length("a", 1, 16, 1.1),

@@ -63,7 +63,8 @@ pack_headers() {
   local include header
   for header in fmt/format.h spdlog/spdlog.h nlohmann/json.hpp; do
     include=$(echo "#include <$header>" | c++ -std=c++20 -x c++ -M - |
-      tr ' \\' '\n\n' | grep "/$header\$" | head -n 1)
+      tr ' \\' '\n\n' | awk -v header="/$header" \
+      'substr($0, length($0) - length(header) + 1) == header && !found++')
     [[ -n $include ]] || die "this compiler finds no $header"
     cp -RL "$(dirname "$include")" "$kit/include/"
   done
@@ -89,12 +90,12 @@ pack_host_libraries
 filter=()
 [[ $(uname -m) == x86_64 ]] && filter=(--x86)
 # Programs of one tree share much of their code, which a wide window finds again.
-tar -C "$work" --sort=name --owner=0 --group=0 -c . |
+tar -C "$work" --owner=0 --group=0 -c kit "${programs[@]}" |
   xz -T1 ${filter[@]+"${filter[@]}"} --lzma2=preset=6,dict=128MiB >"$output/kit.tar.xz.part"
 mv "$output/kit.tar.xz.part" "$output/kit.tar.xz"
 bytes=$(stat -c %s "$output/kit.tar.xz")
 echo "$output/kit.tar.xz: ${#programs[@]} programs, $(awk "BEGIN {printf \"%.1f\", $bytes / 1048576}") MiB"
 if ((limit > 0 && bytes > limit * 1048576)); then
-  du -ah --apparent-size "$work" | sort -rh | sed -n "s|$work/||p" | head -n 12 >&2
+  du -ah --apparent-size "$work" | sort -rh | sed "s|$work/||" | awk 'NR <= 12' >&2
   die "the kit is larger than $limit MiB; name fewer programs"
 fi

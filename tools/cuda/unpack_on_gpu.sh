@@ -33,11 +33,15 @@ kit=$build/kit
 unpack() {
   local archive=$kit_folder/kit.tar.xz
   [[ -f $archive ]] || die "$archive is missing; make it with tools/cuda/pack_for_gpu.sh where the programs are built"
-  local size
-  size=$(stat -c '%s %Y' "$archive")
-  [[ $(cat "$build/unpacked" 2>/dev/null) != "$size" ]] || return 0
-  tar -C "$build" -xJf "$archive"
-  echo "$size" >"$build/unpacked"
+  local sum
+  sum=$(sha256sum <"$archive")
+  [[ $(cat "$build/unpacked" 2>/dev/null) != "$sum" ]] || return 0
+  if command -v xz >/dev/null; then
+    tar -C "$build" -xJf "$archive"
+  else
+    python3 -m tarfile -e "$archive" "$build"
+  fi
+  echo "$sum" >"$build/unpacked"
 }
 
 # Tests know the checkout that they were compiled from by its path, and the build in it.
@@ -53,7 +57,7 @@ link_source_folder() {
 find_nvcc() {
   local nvcc
   for nvcc in ${CUDA_HOME:+"$CUDA_HOME/bin/nvcc"} "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
-    [[ -x $nvcc ]] && "$nvcc" --version | grep -q 'release 13\.' && { echo "$nvcc"; return 0; }
+    [[ -x $nvcc && $("$nvcc" --version) == *"release 13."* ]] && { echo "$nvcc"; return 0; }
   done
   die "no nvcc 13 in CUDA_HOME, on PATH or in /usr/local/cuda"
 }
