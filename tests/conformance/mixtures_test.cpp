@@ -70,7 +70,7 @@ std::vector<MixtureCase> mixture_cases() {
 // Where they are sampled, hot enough that the dialled successor is often not what comes.
 std::vector<Request> mixture_requests(const MixtureCase& one) {
   auto requests = dialled_requests(test::DialledSet::of(one.architecture), one.kind,
-                                   runs_all_mixtures() ? 24 : num_test_prompts(6), kMixtureTokens);
+                                   num_test_prompts(200), kMixtureTokens);
   for (size_t i = 0; one.sampled && i < requests.size(); ++i) {
     requests[i].sampling.temperature = 4;
     requests[i].sampling.top_k = 40;
@@ -111,7 +111,14 @@ class MixtureIdentity : public testing::TestWithParam<MixtureCase> {
   }
   RunResult expect_same(const Variant& variant) {
     const RunResult other = drafting(variant);
-    EXPECT_EQ(count_differences(plain(), other, GetParam().name() + ", " + variant.name), 0);
+    const std::string what = GetParam().name() + ", " + variant.describe();
+    const int differing = count_differences(plain(), other, what);
+    std::cout << "device=" << test_device_name() << " " << what << ": " << differing << " of "
+              << other.ids.size() << " prompts differ, drafted " << other.stats.num_draft_tokens
+              << ", accepted " << other.stats.num_accepted_tokens << ", preemptions "
+              << other.stats.num_preemptions << ", cached tokens " << other.stats.num_cached_tokens
+              << "\n";
+    EXPECT_EQ(differing, 0);
     EXPECT_GT(other.stats.num_accepted_tokens, 0) << variant.name;
     // One that learns may be right throughout a second run.
     if (!learns()) {
@@ -129,10 +136,8 @@ TEST_P(MixtureIdentity, IdsAndCountsAreTheSameForAnyStepsInFlightAndAlone) {
   const RunResult base = expect_same({.name = "alone"});
   const double acceptance = static_cast<double>(base.stats.num_accepted_tokens) /
                             static_cast<double>(base.stats.num_draft_tokens);
-  std::cout << "device=" << test_device_name() << " " << GetParam().name() << ": drafted "
-            << base.stats.num_draft_tokens << ", accepted " << base.stats.num_accepted_tokens
-            << "\n";
-  EXPECT_LT(acceptance, 0.95);
+  // One that learns knows the whole cycle after so many texts.
+  if (!learns()) EXPECT_LT(acceptance, 0.95);
   EXPECT_GT(acceptance, GetParam().sampled ? 0.0 : least_acceptance());
   for (const int in_flight : {1, 2, 3}) {
     const RunResult run =
@@ -181,7 +186,7 @@ class BundledMixture : public testing::TestWithParam<bool> {
       drafter.num_speculative_tokens = num_draft_tokens;
       drafter.length_policy = variant.policy;
     }
-    return run_config(config, variant, bench_prompts(num_test_prompts(60)), GetParam(), 40);
+    return run_config(config, variant, bench_prompts(num_test_prompts(200)), GetParam(), 40);
   }
 };
 

@@ -148,12 +148,13 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "solar_open",    "gemma4-moe",
                        "gpt_oss",       "ernie4_5_moe-bias",
                        "hunyuan-moe",   "kimi_k2",
-                       "kimi_vl",       "llama4-moe",
-                       "longcat_flash", "minimax_m2",
-                       "minimax_m3",    "mistral4",
-                       "mixtral",       "olmoe",
-                       "phimoe",        "qwen2_moe",
-                       "qwen3_moe",     "qwen3_vl_moe"});
+                       "kimi_k25",      "kimi_vl",
+                       "llama4-moe",    "longcat_flash",
+                       "minimax_m2",    "minimax_m3",
+                       "mistral4",      "mixtral",
+                       "olmoe",         "phimoe",
+                       "qwen2_moe",     "qwen3_moe",
+                       "qwen3_vl_moe"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

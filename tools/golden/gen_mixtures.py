@@ -222,6 +222,12 @@ def with_kimi_vl_names(stored):
     return {**named, "vision_tower.patch_embed.proj.weight": torch.ones(8, 4, dtype=torch.bfloat16)}
 
 
+def with_kimi_k25_names(stored):
+    """As published: transformers writes the text part's layers under the tower's name for its blocks."""
+    return {key.replace("language_model.model.blocks.", "language_model.model.layers.")
+            .removeprefix("model."): weight for key, weight in stored.items()}
+
+
 def with_ling_names(stored):
     """As published: one matrix for queries, keys and values, one for each gate, up and down of an expert."""
     renamed = {}
@@ -275,6 +281,8 @@ def write_weights(name, model, folder, config):
         stored = with_minimax_names(stored)
     if name == "kimi_vl":
         stored = with_kimi_vl_names(stored)
+    if name == "kimi_k25":
+        stored = with_kimi_k25_names(stored)
     if name == "bailing_moe":
         stored = with_ling_names(stored)
     if name == "zamba2":
@@ -305,16 +313,16 @@ def check_file(name, folder, model, config):
 
 
 class Rounded:
-    """While it lasts, what the parts of a model return is off by a random half of a bf16 step."""
+    """While it lasts, what the parts of a model return is off by a random half of so many bf16 steps."""
 
-    def __init__(self, model):
+    def __init__(self, model, steps=1):
+        self.steps = steps
         self.hooks = [module.register_forward_hook(self.round) for module in model.modules()
                       if not list(module.children()) or "Experts" in type(module).__name__]
 
-    @staticmethod
-    def round(module, inputs, output):
+    def round(self, module, inputs, output):
         if isinstance(output, torch.Tensor) and output.is_floating_point():
-            return output * (1 + (torch.rand_like(output) - 0.5) * 2 ** -8)
+            return output * (1 + (torch.rand_like(output) - 0.5) * self.steps * 2 ** -8)
         return None
 
     def __enter__(self):
