@@ -224,6 +224,19 @@ constexpr GgufKey kSharedKeys[] = {
     {"final_logit_softcapping", "final_logit_softcapping"},
 };
 
+// Of those that gguf_model_config reads by itself, the ones that readers of fields complain about.
+constexpr GgufKey kCommonKeys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"context_length", "max_position_embeddings"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+};
+
 void add_keys(Fields& fields, std::span<const GgufKey> keys, Json& config) {
   for (const GgufKey& key : keys) {
     if (key.is_flag) {
@@ -346,6 +359,28 @@ Result<Json> gguf_model_config(const GgufFile& file) {
   FT_RETURN_IF_ERROR(fields.status());
   FT_RETURN_IF_ERROR(check_plain_keys(file, *architecture, config["head_dim"].get<int64_t>()));
   return config;
+}
+
+Status with_gguf_keys(const GgufFile& file, const Status& status) {
+  const auto architecture = gguf_architecture(file);
+  if (status.ok() || !architecture.ok()) return status;
+  std::string message = status.message();
+  const std::string prefix = std::string(architecture.value()->name) + ".";
+  const auto put = [&](std::string_view key, std::string_view field) {
+    const std::string quoted = "'" + std::string(field) + "'";
+    const std::string named = "'" + prefix + std::string(key) + "' (" + quoted + ")";
+    if (message.find(named) != std::string::npos) return;  // several keys may give one field
+    for (size_t at = 0; (at = message.find(quoted, at)) != std::string::npos; at += named.size()) {
+      message.replace(at, quoted.size(), named);
+    }
+  };
+  for (const GgufKey& key : kCommonKeys) put(key.key, key.field);
+  for (const GgufKey& key : kSharedKeys) put(key.key, key.field);
+  for (const GgufKey& key : architecture.value()->keys) {
+    if (file.find(prefix + std::string(key.key)) != nullptr) put(key.key, key.field);
+  }
+  for (const GgufKey& key : architecture.value()->keys) put(key.key, key.field);
+  return {status.code(), std::move(message)};
 }
 
 Result<Json> gguf_generation_config(const GgufFile& file) {

@@ -418,7 +418,8 @@ inline Matrix step_divisors(const ModelConfig& config) {
 
 inline void write_gguf(const std::string& path, const std::string& family,
                        const std::string& folder,
-                       const std::function<void(Matrices* all)>& change = {}) {
+                       const std::function<void(Matrices* all)>& change = {},
+                       const std::function<void(std::map<std::string, Write>*)>& change_keys = {}) {
   const ModelConfig config = read_model_config(folder, {}).value();
   Matrices all = matrices_of(folder);
   std::map<std::string, std::vector<float>> numbers;  // of layers, by key
@@ -435,7 +436,8 @@ inline void write_gguf(const std::string& path, const std::string& family,
   if (change) change(&all);
   // Of layers without a window.
   if (family == "step35") all["rope_freqs"] = step_divisors(config);
-  const auto values = metadata(family, config);
+  auto values = metadata(family, config);
+  if (change_keys) change_keys(&values);
   GgufBytes file(all.size(), 1 + values.size() + numbers.size());
   file.text_value("general.architecture", family);
   for (const auto& [key, write] : values) write(file, family + "." + key);

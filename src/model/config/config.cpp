@@ -12,6 +12,7 @@
 
 #include "base/files/python_json.h"
 #include "base/log.h"
+#include "gguf/hf_config.h"
 #include "gguf/model_texts.h"
 #include "kernels/attention/rope_kv.h"
 #include "model/config/architecture.h"
@@ -440,7 +441,10 @@ Result<ModelConfig> read_model_config(const ModelFiles& model, const ConfigOptio
   if (has_model_text(model, "generation_config.json")) {
     FT_ASSIGN_OR_RETURN(generation_config, read_model_json(model, "generation_config.json"));
   }
-  return parse_model_config(config, generation_config, options, where);
+  Result<ModelConfig> parsed = parse_model_config(config, generation_config, options, where);
+  if (parsed.ok() || !model.is_gguf()) return parsed;
+  FT_ASSIGN_OR_RETURN(const auto file, model.gguf());
+  return with_gguf_keys(*file, parsed.status());
 }
 
 }  // namespace foretoken

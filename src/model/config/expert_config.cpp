@@ -18,6 +18,8 @@ const char* first_of(const ConfigFields& fields, std::initializer_list<const cha
   return nullptr;
 }
 
+std::string quoted(const char* name) { return "'" + std::string(name) + "'"; }
+
 // An integer from `least` to 2^24; a missing one leaves *out as it is.
 Status read_from(const ConfigFields& fields, const char* name, int64_t least, int32_t* out) {
   const Json* value = name != nullptr ? fields.find(name) : nullptr;
@@ -33,6 +35,7 @@ Status read_from(const ConfigFields& fields, const char* name, int64_t least, in
 Status read_widths(const ConfigFields& fields, ExpertConfig* out) {
   const char* inner = first_of(fields, {"moe_intermediate_size", "intermediate_size"});
   if (inner == nullptr) return fields.missing("moe_intermediate_size");
+  out->names.inner = quoted(inner);
   FT_RETURN_IF_ERROR(fields.need_count(inner, &out->inner));
   const char* shared =
       first_of(fields, {"shared_expert_intermediate_size", "shared_intermediate_size"});
@@ -198,11 +201,26 @@ Status keep_each(const ConfigFields& fields, const LayerRule& rule) {
   return {};
 }
 
+// Of the fields that mark_expert_layers reads, those that are there.
+std::string names_of_layer_fields(const ConfigFields& fields) {
+  std::string names;
+  for (const char* name :
+       {"first_k_dense_replace", "moe_layer_freq", "mlp_layer_types", "mlp_only_layers",
+        "moe_layers", "interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval",
+        "moe_layer_start_index", "moe_layer_end_index"}) {
+    if (fields.find(name) == nullptr) continue;
+    names += (names.empty() ? "" : ", ") + quoted(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 Status read_expert_config(const ConfigFields& fields, ExpertConfig* out) {
   const char* count =
       first_of(fields, {"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"});
+  out->names.count = count != nullptr ? quoted(count) : "'n_routed_experts' or 'num_experts'";
+  out->names.layers = names_of_layer_fields(fields);
   if (count == nullptr && out->count == 0) return {};
   FT_RETURN_IF_ERROR(read_from(fields, count, 0, &out->count));
   if (out->count == 0) return {};

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -9,6 +10,13 @@
 #include "model/config/layer_pattern.h"
 
 namespace foretoken {
+
+// The fields that a mixture was read from, for messages about tensors that they do not describe.
+struct ExpertFieldNames {
+  std::string count;  // in quotes; empty: no mixture was asked for
+  std::string inner;
+  std::string layers;  // those that choose the layers, each in quotes; empty: there are none
+};
 
 // What config.json says about a mixture of experts, the same in all layers that have one.
 struct ExpertConfig {
@@ -28,6 +36,7 @@ struct ExpertConfig {
   float jitter = 0;          // as of RouteExpertsArgs
   bool latent_norm = false;  // the sum of experts is normed before it is made wide
   GateClamp clamp;           // where has_gate_numbers(activation)
+  ExpertFieldNames names;
 };
 
 // Reads the fields of a mixture under the names that DeepSeek, Qwen, Mixtral and their kin give

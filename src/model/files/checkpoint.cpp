@@ -121,10 +121,27 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
   return checkpoint;
 }
 
+namespace {
+
+// The name of the tensor that has the matrices of all experts, as GGUF files do, by that of one.
+std::string of_all_experts(const std::string& name) {
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t at = name.find(kExperts);
+  if (at == std::string::npos) return name;
+  const size_t number = at + kExperts.size();
+  const size_t end = name.find_first_not_of("0123456789", number);
+  if (end == number || end == std::string::npos) return name;
+  return name.substr(0, number) + name.substr(end + 1);
+}
+
+}  // namespace
+
 Result<const TensorView*> Checkpoint::find(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it != tensors_.end()) return it->second;
-  const auto own = architecture_ != nullptr ? gguf_tensor_name(*architecture_, name) : std::nullopt;
+  auto own = architecture_ != nullptr ? gguf_tensor_name(*architecture_, name) : std::nullopt;
+  if (architecture_ != nullptr && !own)
+    own = gguf_tensor_name(*architecture_, of_all_experts(name));
   const bool is_model = gguf_ == nullptr && tensors_.contains("model.embed_tokens.weight");
   const char* tied = is_model && name == "lm_head.weight"
                          ? ", or its head is its embedding (--hf-overrides "

@@ -53,6 +53,8 @@ class Checkpoint {
   const std::map<std::string, const TensorView*>& tensors() const { return tensors_; }
   // What says which tensors there must be, for messages: "its config.json".
   std::string config_name() const;
+  // An error that names fields of a folder, with what a GGUF file calls them.
+  Status with_own_fields(const Status& status) const;
   // Whether the tool that quantised the weights rounds activations too, which is not done here.
   bool rounds_activations() const { return rounds_activations_; }
   // Whether a model may do without the tensor: one that only training reads, a bias of zeros, which

@@ -82,6 +82,10 @@ Status Checkpoint::divide_projections(const std::string& name, const TensorView&
   return {};
 }
 
+Status Checkpoint::with_own_fields(const Status& status) const {
+  return gguf_ != nullptr ? with_gguf_keys(*gguf_, status) : status;
+}
+
 // Tensors that no folder has keep their names: whoever loads the model finds no use for them.
 Status Checkpoint::add_gguf(const ModelFiles& model) {
   FT_ASSIGN_OR_RETURN(gguf_, model.gguf());

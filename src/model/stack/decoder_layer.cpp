@@ -1,5 +1,7 @@
 #include "model/stack/decoder_layer.h"
 
+#include "model/layer/feed_forward/expert_faults.h"
+
 namespace foretoken {
 namespace {
 
@@ -125,9 +127,12 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
   FT_RETURN_IF_ERROR(
       std::visit([&](const auto& mixer) { return load_part(loader, of_mixer, mixer, &out->mixer); },
                  spec.mixer));
-  return std::visit(
+  const Status loaded = std::visit(
       [&](const auto& part) { return load_part(loader, base, part, &out->feed_forward); },
       spec.feed_forward);
+  const bool has_others = spec.beside.has_value() || spec.shortcut.has_value();
+  const auto* experts = std::get_if<ExpertsSpec>(&spec.feed_forward);
+  return has_others ? loaded : with_expert_fields(loader, base, experts, loaded);
 }
 
 int32_t kept_window(const DecoderLayer& layer) {

@@ -219,6 +219,8 @@ class WeightLoader {
   // The same, but false for random weights: a tensor that may be left out is left out there.
   bool has_optional(const std::string& name) const { return checkpoint_ != nullptr && has(name); }
 
+  // What tensors come from; null: weights are random.
+  const Checkpoint* checkpoint() const { return checkpoint_; }
   // Whether the checkpoint holds a tensor of that shape; false for random weights.
   bool has_shape(const std::string& name, std::span<const int64_t> shape) const;
 

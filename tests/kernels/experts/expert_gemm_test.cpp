@@ -327,6 +327,19 @@ TEST_P(ExpertGemmTest, RowsAreBitEqualForEveryCount) {
   }
 }
 
+// Tiles, units and lists change with the number of rows; all rows of each have the bits of 512.
+TEST_P(ExpertGemmTest, AllRowsOfEveryNumberHaveTheSameBits) {
+  const ExpertGemmCase c = GetParam();
+  const TypedData x = random_x(512);
+  const auto scales = random_floats(size_t(512 * c.top_k), 3);
+  const size_t of_row = size_t(c.top_k * outputs()) * dtype_size(c.dtype);
+  const auto whole = multiply(x, scales, 0, 512);
+  for (int rows = 1; rows < 512; rows += rows < 64 ? 1 : 5) {
+    const auto y = multiply(x, scales, 0, rows);
+    ASSERT_EQ(std::memcmp(y.data(), whole.data(), size_t(rows) * of_row), 0) << rows << " rows";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plain, ExpertGemmTest,
     testing::Values(ExpertGemmCase{5, 2, 64, 64, DType::kF32},

@@ -293,7 +293,7 @@ TEST_F(RouteExpertsTest, TiesGoToTheLowestId) {
   const std::vector<float> zeros(3 * 64, 0.0f);
   for (const ExpertScore score :
        {ExpertScore::kSigmoid, ExpertScore::kSigmoidOfChosen, ExpertScore::kSoftmax,
-        ExpertScore::kSoftmaxOfChosen, ExpertScore::kSparseMixer}) {
+        ExpertScore::kSoftmaxOfChosen, ExpertScore::kSqrtSoftplus, ExpertScore::kSparseMixer}) {
     args.score = score;
     const Routed routed = route(args, zeros, 3);
     for (int i = 0; i < 18; ++i) EXPECT_EQ(routed.ids[size_t(i)], i % 6);
@@ -307,6 +307,9 @@ TEST_F(RouteExpertsTest, TiesGoToTheLowestId) {
   const Routed routed = route(args, zeros, 1, correction);
   EXPECT_EQ(std::vector(routed.ids.begin(), routed.ids.begin() + 6),
             (std::vector<int32_t>{5, 20, 4, 6, 7, 21}));
+  args.groups = ExpertGroups::kBest;
+  const Routed first = route(args, zeros, 1);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(first.ids[size_t(i)], i);
   args = args_of(256, 8, 1, ExpertScore::kSigmoid);
   args.num_groups = 8;
   args.top_groups = 4;

@@ -282,13 +282,16 @@ Status load_expert_biases(PartLoader& loader, const ExpertSource& from, const fl
 
 Status check_packable(const PartLoader& loader, const ExpertsSpec& part) {
   if (part.inner % kExpertColumns == 0 && part.width() % kExpertColumns == 0) return {};
-  return unsupported(loader.config().architecture + ": experts of " + std::to_string(part.inner) +
-                     " x " + std::to_string(part.width()) +
-                     " (of a rank) are not supported; both must " + "be multiples of " +
-                     std::to_string(kExpertColumns) +
-                     (loader.sharding().is_cut() && !loader.sharding().deals_experts()
-                          ? "; lower --tensor-parallel-size, or give --enable-expert-parallel"
-                          : ""));
+  const std::string& field = loader.config().experts.names.inner;
+  const Status refused = unsupported(
+      loader.config().architecture + ": experts of " + std::to_string(part.inner) + " x " +
+      std::to_string(part.width()) + " (" + (field.empty() ? "" : field + ", ") +
+      "of a rank) are not supported; both must be multiples of " + std::to_string(kExpertColumns) +
+      (loader.sharding().is_cut() && !loader.sharding().deals_experts()
+           ? "; lower --tensor-parallel-size, or give --enable-expert-parallel"
+           : ""));
+  const Checkpoint* checkpoint = loader.weights().checkpoint();
+  return checkpoint != nullptr ? checkpoint->with_own_fields(refused) : refused;
 }
 
 // The experts of each token; of random weights one behind the other.
