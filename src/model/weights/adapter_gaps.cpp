@@ -9,14 +9,21 @@
 namespace foretoken {
 namespace {
 
-bool is_zero(const LoraLinear& linear) {
-  return std::ranges::all_of(linear.b, [](std::byte byte) { return byte == std::byte{0}; });
+// Of either sign, which is the last byte's highest bit.
+bool is_zero(const LoraLinear& linear, DType dtype) {
+  const size_t size = dtype_size(dtype);
+  for (size_t i = 0; i < linear.b.size(); ++i) {
+    const bool has_sign = i % size == size - 1;
+    if ((linear.b[i] & std::byte(has_sign ? 0x7f : 0xff)) != std::byte{0}) return false;
+  }
+  return true;
 }
 
 bool changes_nothing(const LoraAdapter& adapter) {
   return adapter.wholes.empty() && adapter.bases.empty() && adapter.tokens.empty() &&
-         std::ranges::all_of(adapter.linears, [](const LoraLinear& linear) {
-           return linear.magnitude.empty() && linear.factors.empty() && is_zero(linear);
+         std::ranges::all_of(adapter.linears, [&](const LoraLinear& linear) {
+           return linear.magnitude.empty() && linear.factors.empty() &&
+                  is_zero(linear, adapter.dtype);
          });
 }
 

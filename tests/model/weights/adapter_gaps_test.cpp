@@ -50,7 +50,8 @@ TEST(AdapterGap, LayersThatFilesLackAreNamed) {
 
 TEST(AdapterGap, ProductsOfZeroAreTold) {
   LoraAdapter adapter = adapter_of(kModules);
-  for (LoraLinear& linear : adapter.linears) linear.b.assign(2, std::byte{0});
+  adapter.dtype = DType::kBF16;
+  for (LoraLinear& linear : adapter.linears) linear.b = {std::byte{0}, std::byte{0x80}};
   EXPECT_NE(gap(adapter).find("lora_B are zero"), std::string::npos);
   adapter.linears.back().b.back() = std::byte{1};
   EXPECT_EQ(gap(adapter), "");
