@@ -162,7 +162,7 @@ class Codex(door.DoorCase):
                       {"type": "mcp", "server_label": "x"}, {"type": "shell"},
                       {"type": "apply_patch"}],
             "tool_choice": {"type": "web_search_preview"}}).json
-        self.assertEqual(len(answer["warnings"]), 10, answer["warnings"])
+        self.assertEqual(len(answer["warnings"]), 9, answer["warnings"])
         # vLLM's: what is told to workers has no effect, a history that would be lost is refused.
         body = {"input": "Hi", "max_output_tokens": 3}
         answer = self.post("/v1/responses", {**body, "session_id": "a", "vllm_xargs": {"a": 1}})
