@@ -139,7 +139,7 @@ struct EngineConfig {
   double kv_offloading_size = 0;
   int64_t kv_offloading_tokens = 0;              // the same, told by tokens; 0: by the size
   std::string kv_offloading_backend = "native";  // native, lmcache: the engine's own
-  bool enable_sleep_mode = false;                // Engine::sleep; one rank an engine
+  bool enable_sleep_mode = false;                // Engine::sleep
   int step_timeout_seconds = 300;  // a device that ends no step for so long has failed; 0: none
   bool enforce_eager = false;      // true: as cudagraph_mode NONE
   // Steps recorded as graphs: NONE | PIECEWISE (all but attention) | FULL | FULL_DECODE_ONLY |

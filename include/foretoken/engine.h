@@ -7,6 +7,7 @@
 #include <array>
 #include <future>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -232,13 +233,17 @@ class Engine {
   // it. Requests that are there end with "abort", or are waited for; later ones wait for wake_up.
   // Level 1 keeps weights in host memory, level 2 reads them from their files again; of both the KV
   // cache is empty afterwards, in host memory, too, and drafters know nothing of earlier texts.
-  // Asleep already: at level 1 it may fall to 2. Returns when it is so, `*bytes`, where given,
-  // being those that were given back. Not from a callback. Unsupported without the field,
-  // ResourceExhausted where host memory is short, and it is awake then.
-  virtual Status sleep(int level = 1, bool ends_requests = true, int64_t* bytes = nullptr);
+  // Asleep already: at level 1 it may fall to 2. All ranks and engines do so, or none: engines that
+  // have experts together wait for each other. Returns when it is so, `*bytes`, where given, being
+  // those that were given back. Not from a callback. Unsupported without the field,
+  // ResourceExhausted where host memory is short, Aborted where it was recalled or woken while it
+  // waited for requests: it is awake then.
+  virtual Status sleep(int level = 1, bool ends_requests = true, int64_t* bytes = nullptr,
+                       const std::stop_token& recall = {});
   // Takes the memory again, of "weights", "kv_cache" or, without tags, of both; with both it goes
-  // on. Nothing where it is awake. ResourceExhausted where others have the memory, or an error of
-  // the files: it sleeps on and can be woken again.
+  // on. Where it is awake, a sleep() that waits for requests is recalled. ResourceExhausted where
+  // others have the memory, or an error of the files: it gives back what it took, sleeps on and can
+  // be woken again.
   virtual Status wake_up(const std::vector<std::string>& tags = {});
 
   virtual EngineStats stats() const = 0;

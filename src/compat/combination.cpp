@@ -84,7 +84,6 @@ void add_config(const EngineConfig& config, Combination* c) {
   c->has_profile = !config.profile.empty();
   c->host_blocks = config.kv_offloading_size > 0 || config.kv_offloading_tokens > 0;
   c->prefix_caching = config.enable_prefix_caching;
-  c->sleeps = config.enable_sleep_mode;
 }
 
 int added_ids_of(const EngineConfig& config) {

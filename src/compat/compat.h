@@ -138,7 +138,6 @@ struct Combination {
   Fact has_profile = {};     // --profile
   Fact host_blocks = {};     // --kv-offloading-size
   Fact prefix_caching = {};  // --enable-prefix-caching
-  Fact sleeps = {};          // --enable-sleep-mode
 
   // No value where the number of ranks is not known.
   std::optional<int> num_tensor_ranks() const {

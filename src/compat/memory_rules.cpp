@@ -3,7 +3,7 @@
 #include "compat/rules.h"
 
 // Chosen blocks, of which ranks have equal parts, where ranks share positions; KV blocks in host
-// memory; engines that sleep.
+// memory.
 
 namespace foretoken {
 namespace {
@@ -51,33 +51,9 @@ const CompatRule kHostBlockRules[] = {
      {.host_blocks = true, .prefix_caching = false}},
 };
 
-const CompatRule kSleepRules[] = {
-    {"`--enable-sleep-mode`, several ranks",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.sleeps && c.num_ranks.value_or(1) > 1; },
-     [](const Combination& c) {
-       return "--enable-sleep-mode is for engines of one rank, not of " +
-              std::to_string(*c.num_ranks) +
-              ", which would all have to rest; leave it out, or use one rank for each engine";
-     },
-     {.num_ranks = 2, .sleeps = true}},
-    {"`--enable-sleep-mode`, `--enable-expert-parallel` over engines",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       return c.sleeps && c.expert_parallel && c.num_engines.value_or(1) > 1;
-     },
-     [](const Combination&) -> std::string {
-       return "--enable-sleep-mode is for engines that run steps by themselves, and those that "
-              "share experts (--enable-expert-parallel) run them together; leave one of the two "
-              "out";
-     },
-     {.num_engines = 2, .expert_parallel = true, .sleeps = true}},
-};
-
 }  // namespace
 
 std::span<const CompatRule> position_rules() { return kPositionRules; }
 std::span<const CompatRule> host_block_rules() { return kHostBlockRules; }
-std::span<const CompatRule> sleep_rules() { return kSleepRules; }
 
 }  // namespace foretoken

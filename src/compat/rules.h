@@ -30,7 +30,6 @@ std::span<const CompatRule> serving_rules();
 std::span<const CompatRule> measuring_rules();
 std::span<const CompatRule> position_rules();
 std::span<const CompatRule> host_block_rules();
-std::span<const CompatRule> sleep_rules();
 
 // Whether a remedy helps: `changed`, which is `c` with it, does not break the first rule that `c`
 // breaks, and none that holds of `c`. So that sentences name what is accepted.

@@ -294,7 +294,8 @@ constexpr EngineField kBefore[] = {
      .member = &C::enable_sleep_mode,
      .group = kMemory,
      .help = "The engine may be put to sleep (POST /sleep, LLM.sleep()): it gives back the "
-             "device's memory, of weights and KV cache, until it is woken"},
+             "device's memory, of weights and KV cache, until it is woken",
+     .agreement = kValue},
 
     {.name = "steps_in_flight",
      .member = &C::steps_in_flight,

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -13,8 +14,12 @@ namespace foretoken {
 class Arena {
  public:
   Arena(Device& device, MemoryKind kind) : Arena(&device, kind) {}
+  // Of device memory for `role`, whatever else the thread takes memory for.
+  Arena(Device& device, MemoryRole role) : Arena(&device, role) {}
   // A null device: nothing is taken; `take` counts and gives null.
   Arena(Device* device, MemoryKind kind) : device_(device), kind_(kind) {}
+  Arena(Device* device, MemoryRole role)
+      : device_(device), kind_(MemoryKind::kDevice), role_(role) {}
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -31,8 +36,11 @@ class Arena {
   size_t bytes_taken() const { return bytes_taken_; }
 
  private:
+  void* allocate(size_t bytes);
+
   Device* device_;
   MemoryKind kind_;
+  std::optional<MemoryRole> role_;  // none: that of the thread
   std::vector<void*> blocks_;
   size_t bytes_taken_ = 0;
 };

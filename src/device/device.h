@@ -26,8 +26,22 @@ enum class MemoryKind : uint8_t { kDevice, kPinned };
 
 // What memory of a device holds, which says what becomes of it while the device's engine sleeps.
 // kStays: it is not given back. kKept: its contents are kept. kWeights: they are kept, or can be
-// read from files again. kBlocks: they are of no use afterwards.
-enum class MemoryRole : uint8_t { kStays, kKept, kWeights, kBlocks };
+// read from files again. kScratch: taken beside weights, of use within a step alone. kBlocks: they
+// are of no use afterwards.
+enum class MemoryRole : uint8_t { kStays, kKept, kWeights, kScratch, kBlocks };
+
+// Whether loading weights again takes it again.
+inline bool comes_with_weights(MemoryRole role) {
+  return role == MemoryRole::kWeights || role == MemoryRole::kScratch;
+}
+
+// What a device gives back of its memory: that of kBlocks, or all other that is not kStays; and
+// whether contents of kWeights are kept.
+struct GivenBack {
+  bool weights = true;
+  bool blocks = true;
+  bool keeps_weights = true;
+};
 
 // Rows of a weight matrix in host memory, row-major [num_rows, k]; several parts are stacked
 // (for example q, k and v).
@@ -93,14 +107,13 @@ class Device {
   // they are not there anyway. Without it contents of kWeights that were kept before are lost, too.
   // Returns the bytes that are free then. ResourceExhausted, and nothing has changed: host memory
   // is short.
-  virtual Result<int64_t> give_back(bool /*keeps_weights*/) { return int64_t{0}; }
-  // The memory of kBlocks, or else that of kWeights and kKept, is there again, with the contents
-  // that were kept, otherwise with zeros. ResourceExhausted, and nothing has changed: others have
-  // the memory.
+  virtual Result<int64_t> give_back(const GivenBack&) { return int64_t{0}; }
+  // The memory of kBlocks, or else all other, is there again, with the contents that were kept,
+  // otherwise with zeros. ResourceExhausted, and nothing has changed: others have the memory.
   virtual Status bring_back(MemoryRole) { return {}; }
-  // Between the two calls, what the calling thread takes for kWeights lies where it lay when the
-  // device took as much in the same order for the first time, and is to be freed once more. False:
-  // it was not the same.
+  // Between the two calls, what the calling thread takes for kWeights and kScratch lies where it
+  // lay when the device took as much in the same order for the first time, and is to be freed once
+  // more. False: it was not the same.
   virtual void begin_again() {}
   virtual bool end_again() { return true; }
 

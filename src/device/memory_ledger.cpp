@@ -7,7 +7,7 @@
 namespace foretoken {
 
 bool MemoryLedger::note(void* memory, size_t bytes, MemoryRole role) {
-  if (role != MemoryRole::kWeights && role != MemoryRole::kBlocks) return false;
+  if (!comes_with_weights(role) && role != MemoryRole::kBlocks) return false;
   const std::lock_guard lock(mutex_);
   if (is_again_) return false;
   blocks_.push_back({memory, bytes, role, 1});
@@ -25,7 +25,7 @@ bool MemoryLedger::drop(void* memory) {
 }
 
 size_t MemoryLedger::next_weights(size_t from) const {
-  while (from < blocks_.size() && blocks_[from].role != MemoryRole::kWeights) ++from;
+  while (from < blocks_.size() && !comes_with_weights(blocks_[from].role)) ++from;
   return from;
 }
 

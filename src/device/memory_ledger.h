@@ -26,7 +26,7 @@ class MemoryLedger {
     }
   }
 
-  // From now on `again` gives the memory of weights, in the order of `note`.
+  // From now on `again` gives the memory of weights and scratch, in the order of `note`.
   void begin_again();
   bool is_again() const;
   // For as many bytes; null where nobody needs any more what was taken then, where it was not as

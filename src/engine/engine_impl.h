@@ -72,7 +72,8 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
-  Status sleep(int level, bool ends_requests, int64_t* bytes) override;
+  Status sleep(int level, bool ends_requests, int64_t* bytes,
+               const std::stop_token& recall) override;
   Status wake_up(const std::vector<std::string>& tags) override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
@@ -166,7 +167,14 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   // own, as with vLLM: tuned models often name the end of a turn there alone.
   std::vector<int32_t> eos_token_ids() const;
   void prepare_sleep();
-  Status check_host_room() const;
+  Status check_host_room();
+  Status put_away(bool keeps_weights, int64_t* bytes);
+  Status give_back_everywhere(bool keeps_weights);
+  Status take_everywhere(const SleepOrder& order);
+  Status order_all(const SleepOrder& order);
+  SleepOutcome obey(const SleepOrder& order);
+  Status give_back(const SleepOrder& order);
+  Status take(const SleepOrder& order);
   Status load_beside();
   Status read_weights_again();
   void abandon_device();

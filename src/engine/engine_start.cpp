@@ -187,7 +187,10 @@ Status EngineImpl::run_rank() {
                  .ranks = ranks_,
                  .num_adapter_slots = num_adapter_slots_,
                  .kv_offload = kv_offload_.get(),
-                 .state_store = state_store_.get()});
+                 .state_store = state_store_.get(),
+                 .obey = sleep_ == nullptr
+                             ? std::function<SleepOutcome(const SleepOrder&)>()
+                             : [this](const SleepOrder& order) { return obey(order); }});
   const Status status = loop.run();
   ended_ = status.ok();
   return status;

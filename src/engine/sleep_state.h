@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "engine/start/resolve_config.h"
+#include "engine/step/sleep_order.h"
 #include "model/registry.h"
 
 namespace foretoken {
 
-// Of an engine that may sleep.
+// Of a rank of an engine that may sleep.
 struct SleepState {
   // How its weights were read, so that they can be again; the configuration as it was before they
   // told of the model.
@@ -16,10 +17,9 @@ struct SleepState {
   LoadOptions options;
   std::vector<std::string> drafter_folders;
 
-  std::mutex mutex;  // held by whoever puts it to sleep or wakes it
-  bool weights_are_away = false;
-  bool weights_are_lost = false;
-  bool blocks_are_away = false;
+  std::mutex mutex;  // rank 0: held while memory goes and comes
+  SleepOutcome own;  // what this rank has
+  SleepOutcome all;  // rank 0: what all ranks have, of which `own` is a part
 };
 
 }  // namespace foretoken

@@ -17,7 +17,9 @@ using Packed = std::array<uint32_t, kFront + 3 * kMaxDrafters>;
 Packed pack(const StepShapeWish& wish) {
   Packed packed{wish.rows,
                 static_cast<uint32_t>(wish.has_work) | static_cast<uint32_t>(wish.wants_end) << 1 |
-                    static_cast<uint32_t>(wish.without_graph) << 2,
+                    static_cast<uint32_t>(wish.without_graph) << 2 |
+                    static_cast<uint32_t>(wish.wants_rest) << 3 |
+                    static_cast<uint32_t>(wish.rests) << 4,
                 wish.lane_rows};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
     const DraftPassesWish& passes = wish.drafts[i];
@@ -33,7 +35,9 @@ StepShapeWish unpack(const Packed& packed) {
                      .lane_rows = packed[2],
                      .without_graph = (packed[1] & 4) != 0,
                      .has_work = (packed[1] & 1) != 0,
-                     .wants_end = (packed[1] & 2) != 0};
+                     .wants_end = (packed[1] & 2) != 0,
+                     .wants_rest = (packed[1] & 8) != 0,
+                     .rests = (packed[1] & 16) != 0};
   for (std::size_t i = 0; i < wish.drafts.size(); ++i) {
     wish.drafts[i] = {packed[kFront + 3 * i], packed[kFront + 1 + 3 * i],
                       packed[kFront + 2 + 3 * i]};
@@ -47,7 +51,7 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   FT_CHECK(!wishes.empty());
   AgreedShape agreed;
   StepShapeWish& shape = agreed.shape;
-  shape.wants_end = true;
+  shape.wants_end = shape.wants_rest = true;
   bool in_lanes = true;
   for (const StepShapeWish& wish : wishes) {
     in_lanes &= wish.rows == 0 || wish.lane_rows > 0;
@@ -56,6 +60,8 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
     shape.without_graph |= wish.without_graph;
     shape.has_work |= wish.has_work;
     shape.wants_end &= wish.wants_end;
+    shape.wants_rest &= wish.wants_rest;
+    shape.rests |= wish.rests;
     for (std::size_t i = 0; i < shape.drafts.size(); ++i) {
       DraftPassesWish& most = shape.drafts[i];
       const DraftPassesWish& one = wish.drafts[i];
@@ -66,10 +72,14 @@ AgreedShape agree(const std::vector<StepShapeWish>& wishes) {
   }
   if (!in_lanes) shape.lane_rows = 0;
   using Next = AgreedShape::Next;
-  if (shape.rows > 0) {
+  if (shape.rests) {
+    agreed.next = Next::kRest;
+  } else if (shape.rows > 0) {
     agreed.next = Next::kRun;
   } else if (shape.has_work) {
     agreed.next = Next::kWait;
+  } else if (shape.wants_rest) {
+    agreed.next = Next::kRest;
   } else {
     agreed.next = shape.wants_end ? Next::kEnd : Next::kSleep;
   }
@@ -108,7 +118,9 @@ Result<AgreedShape> ShapeAgreement::next(const StepShapeWish& mine, uint64_t ste
     wishes_[rank] = unpack(theirs);
   }
   const AgreedShape agreed = agree(wishes_);
-  if (watch_ != nullptr && agreed.next == AgreedShape::Next::kSleep) watch_->arm();
+  const bool waits =
+      agreed.next == AgreedShape::Next::kSleep || agreed.next == AgreedShape::Next::kRest;
+  if (watch_ != nullptr && waits) watch_->arm();
   return agreed;
 }
 

@@ -31,8 +31,10 @@ struct StepShapeWish {
   uint32_t lane_rows = 0;  // of each of two lanes; 0: one lane
   bool without_graph = false;
   std::array<DraftPassesWish, kMaxDrafters> drafts{};
-  bool has_work = false;   // steps of it have not ended
-  bool wants_end = false;  // the rank would leave
+  bool has_work = false;    // steps of it have not ended
+  bool wants_end = false;   // the rank would leave
+  bool wants_rest = false;  // it has nothing to run and would give its memory away
+  bool rests = false;       // its memory may be away
   bool operator==(const StepShapeWish&) const = default;
 };
 
@@ -43,6 +45,7 @@ struct AgreedShape {
     kRun,    // every rank runs this shape; one without rows runs it empty
     kWait,   // nobody has anything to run before steps have ended
     kSleep,  // nobody has work: the ranks wait until one has
+    kRest,   // nothing runs: every rank would rest, and nobody has work, or some rank rests still
     kEnd,    // every rank would leave, and nobody has work
   };
   Next next = Next::kRun;

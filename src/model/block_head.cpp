@@ -27,7 +27,7 @@ class Block final : public BlockHead {
         max_logits_rows_(options.max_logits_rows),
         max_rows_(options.max_rows),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         kv_format_(options.kv_format),
         context_(options.sharding.context),
         states_ranks_(options.states),

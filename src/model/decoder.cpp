@@ -41,7 +41,7 @@ class Decoder final : public Model {
         max_model_len_(options.max_model_len > 0 ? options.max_model_len : config_.max_context),
         embedding_scale_(embedding_scale(source.config, source.traits)),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         plan_(plan_decoder(
             part, compose_layers(part, source.traits),
             {max_model_len_, options.one_kv_group, options.kv_format, options.sharding.context},

@@ -43,7 +43,7 @@ class Head final : public DraftHead {
         max_logits_rows_(options.max_logits_rows),
         max_rows_(options.max_rows),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         kv_format_(options.kv_format),
         context_(options.sharding.context),
         states_ranks_(options.states),
@@ -206,7 +206,8 @@ Status Head::take_scratch() {
   FT_ASSIGN_OR_RETURN(head_input_,
                       arena.take(static_cast<size_t>(max_logits_rows_) * hidden * act, what));
   if (!config_.traits().learns_masks) return {};
-  FT_ASSIGN_OR_RETURN(known_, arena.take_array<float>((rows + 1) * hidden, what));
+  // The state of masks in it stays.
+  FT_ASSIGN_OR_RETURN(known_, weight_arena_.take_array<float>((rows + 1) * hidden, what));
   return project_mask();
 }
 

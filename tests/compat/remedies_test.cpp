@@ -53,7 +53,6 @@ const FlagRemoval kRemovals[] = {
     {"--enable-expert-parallel", [](Combination& c) { c.expert_parallel = false; }},
     {"--enable-dbo", [](Combination& c) { c.two_lanes = false; }},
     {"--kv-offloading-size", [](Combination& c) { c.host_blocks = false; }},
-    {"--enable-sleep-mode", [](Combination& c) { c.sleeps = false; }},
     {"--enable-prefix-caching", [](Combination& c) { c.prefix_caching = true; }},
     {"--quantization",
      [](Combination& c) {

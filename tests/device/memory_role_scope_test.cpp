@@ -67,7 +67,7 @@ TEST_F(SleepingDevice, ContentsComeBackByTheirRole) {
   fill(small, 4, 100);
   fill(blocks, 5);
   for (const bool keeps : {true, true, false}) {
-    const Result<int64_t> bytes = device_->give_back(keeps);
+    const Result<int64_t> bytes = device_->give_back({.keeps_weights = keeps});
     ASSERT_TRUE(bytes.ok()) << bytes.status().message();
     EXPECT_GE(bytes.value(), static_cast<int64_t>(kBytes / 2));
     ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
@@ -93,7 +93,7 @@ TEST_F(SleepingDevice, EachByteComesBackToItsPlace) {
     queue_->copy(blocks[i], words, kSize);
     ASSERT_TRUE(queue_->drain().ok());
   }
-  ASSERT_TRUE(device_->give_back(true).ok());
+  ASSERT_TRUE(device_->give_back({}).ok());
   ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
   for (size_t i = 0; i < blocks.size(); ++i) {
     queue_->copy(words, blocks[i], kSize);
@@ -112,7 +112,7 @@ TEST_F(SleepingDevice, WeightsAreTakenAgainWhereTheyLay) {
   void* const small = take(MemoryRole::kWeights, 100);
   free(staging);
   fill(weights, 3);
-  ASSERT_TRUE(device_->give_back(false).ok());
+  ASSERT_TRUE(device_->give_back({.keeps_weights = false}).ok());
   ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
   device_->begin_again();
   void* const beside = take(MemoryRole::kWeights, 5000);
@@ -137,7 +137,7 @@ TEST_F(SleepingDevice, AGraphOutlivesItsMemory) {
   queue_->copy(to, from, kBytes);
   const std::unique_ptr<Graph> graph = queue_->end_capture();
   ASSERT_NE(graph, nullptr);
-  ASSERT_TRUE(device_->give_back(true).ok());
+  ASSERT_TRUE(device_->give_back({}).ok());
   ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
   ASSERT_TRUE(device_->bring_back(MemoryRole::kBlocks).ok());
   EXPECT_EQ(value_of(to), 0);
@@ -147,9 +147,43 @@ TEST_F(SleepingDevice, AGraphOutlivesItsMemory) {
   free(to);
 }
 
+// It is of use within a step alone, and taken again with the weights.
+TEST_F(SleepingDevice, ScratchDoesNotTravel) {
+  void* const weights = take(MemoryRole::kWeights);
+  void* const scratch = take(MemoryRole::kScratch);
+  fill(weights, 3);
+  fill(scratch, 4);
+  ASSERT_TRUE(device_->give_back({}).ok());
+  ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
+  EXPECT_EQ(value_of(weights), 3);
+  EXPECT_EQ(value_of(scratch), 0);
+  device_->begin_again();
+  EXPECT_EQ(take(MemoryRole::kWeights), weights);
+  EXPECT_EQ(take(MemoryRole::kScratch), scratch);
+  EXPECT_TRUE(device_->end_again());
+  for (void* memory : {weights, weights, scratch, scratch}) free(memory);
+}
+
+TEST_F(SleepingDevice, GivesBackOnePart) {
+  void* const weights = take(MemoryRole::kWeights);
+  void* const blocks = take(MemoryRole::kBlocks);
+  fill(weights, 3);
+  fill(blocks, 5);
+  ASSERT_TRUE(device_->give_back({.blocks = false, .keeps_weights = false}).ok());
+  ASSERT_TRUE(device_->bring_back(MemoryRole::kWeights).ok());
+  EXPECT_EQ(value_of(weights), 0);
+  EXPECT_EQ(value_of(blocks), 5);
+  fill(weights, 3);
+  ASSERT_TRUE(device_->give_back({.weights = false}).ok());
+  ASSERT_TRUE(device_->bring_back(MemoryRole::kBlocks).ok());
+  EXPECT_EQ(value_of(weights), 3);
+  EXPECT_EQ(value_of(blocks), 0);
+  for (void* memory : {weights, blocks}) free(memory);
+}
+
 TEST_F(SleepingDevice, EndsWhileMemoryIsAway) {
   void* const weights = take(MemoryRole::kWeights);
-  ASSERT_TRUE(device_->give_back(true).ok());
+  ASSERT_TRUE(device_->give_back({}).ok());
   free(weights);
 }
 

@@ -3,9 +3,15 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <thread>
 
+#include "device/resident_memory.h"
 #include "engine/dialled_engine.h"
+#include "engine/parallel/data_parallel_engine.h"
+#include "engine/rank_engine.h"
+#include "group/local_link.h"
 #include "support/dialled_set.h"
+#include "support/hold_processor.h"
 #include "support/scratch_folder.h"
 
 // Engines that sleep: what came before and comes behind it has the same texts.
@@ -114,6 +120,217 @@ TEST_F(Sleep, FilesThatAreGoneKeepItAsleep) {
   fs::rename(away, model);
   ASSERT_TRUE(engine->wake_up().ok());
   EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+}
+
+TEST_F(Sleep, FilesOfOtherWeightsAreWhatItWakesUpWith) {
+  const test::ScratchFolder copy;
+  std::filesystem::copy(folder(), copy.path(), std::filesystem::copy_options::recursive);
+  EngineConfig wanted = config(3);
+  wanted.model = copy.path();
+  const auto engine = sleeper(wanted);
+  ASSERT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+  DialledShape other;
+  other.seed = 9;
+  ASSERT_TRUE(write_dialled_checkpoint(copy.path(), other).ok());
+  ASSERT_TRUE(engine->sleep(1).ok());
+  ASSERT_TRUE(engine->wake_up().ok());
+  EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+  ASSERT_TRUE(engine->sleep(2).ok());
+  ASSERT_TRUE(engine->wake_up().ok());
+  const DialledCycle changed(other.vocab_size, other.seed);
+  Request behind = request(0, 1, 16);
+  for (int i = 0; i < 40; ++i) behind.prompt_token_ids.push_back(changed.at(i));
+  std::vector<int32_t> follows;
+  for (int i = 40; i < 56; ++i) follows.push_back(changed.at(i));
+  EXPECT_EQ(ids(*engine, behind), follows);
+}
+
+TEST_F(Sleep, FilesOfOtherShapesKeepItAsleep) {
+  const test::ScratchFolder copy;
+  std::filesystem::copy(folder(), copy.path(), std::filesystem::copy_options::recursive);
+  EngineConfig wanted = config(0);
+  wanted.model = copy.path();
+  const auto engine = sleeper(wanted);
+  ASSERT_TRUE(engine->sleep(2).ok());
+  DialledShape other;
+  other.intermediate_size *= 2;
+  ASSERT_TRUE(write_dialled_checkpoint(copy.path(), other).ok());
+  EXPECT_EQ(engine->wake_up().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(engine->is_sleeping());
+  ASSERT_TRUE(write_dialled_checkpoint(copy.path(), DialledShape()).ok());
+  ASSERT_TRUE(engine->wake_up().ok());
+  EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+}
+
+// The target is read by then, and its memory is given back again.
+TEST_F(Sleep, AFailedWakingKeepsNoMemory) {
+  namespace fs = std::filesystem;
+  if (engine_test_device() != "cpu") GTEST_SKIP() << "looks at the memory of the process";
+  const test::ScratchFolder copy;
+  const fs::path head = fs::path(copy.path()) / "head", away = fs::path(copy.path()) / "away";
+  fs::copy(bundled_model_folder() + "-eagle3", head);
+  EngineConfig wanted = config(0);
+  wanted.model = bundled_model_folder();
+  wanted.dtype = "float32";
+  SpeculativeConfig& drafter = wanted.speculative.emplace_back();
+  drafter.method = "eagle3";
+  drafter.model = head.string();
+  drafter.num_speculative_tokens = 3;
+  const auto engine = sleeper(wanted);
+  ASSERT_TRUE(engine->sleep(2).ok());
+  fs::rename(head, away);
+  const int64_t before = resident_bytes();
+  EXPECT_FALSE(engine->wake_up().ok());
+  EXPECT_LT(resident_bytes() - before, int64_t{10} << 20);  // of 27 MB
+  fs::rename(away, head);
+  EXPECT_TRUE(engine->wake_up().ok());
+}
+
+// Those who wait for requests hear that it goes on; one that ends requests does so for all.
+TEST_F(Sleep, AWaitForRequestsCanBeGivenUp) {
+  EngineConfig wanted = config(0);
+  wanted.max_processor_rows = 1;
+  const auto engine = sleeper(wanted);
+  const auto held = [&](const std::shared_ptr<test::HoldProcessor>& hold) {
+    Request request = this->request(0, 40, 20);
+    request.sampling.logits_processors = {hold};
+    return engine->generate_async(request);
+  };
+  const auto wait_with = [&](const std::stop_token& recall) {
+    return std::async(std::launch::async,
+                      [&, recall] { return engine->sleep(1, false, nullptr, recall).code(); });
+  };
+  const auto hold = std::make_shared<test::HoldProcessor>();
+  auto runs = held(hold);
+  std::stop_source recall;
+  auto waits = wait_with(recall.get_token());
+  recall.request_stop();
+  EXPECT_EQ(waits.get(), StatusCode::kAborted);
+  waits = wait_with({});
+  while (waits.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    ASSERT_TRUE(engine->wake_up().ok());
+  }
+  EXPECT_EQ(waits.get(), StatusCode::kAborted);
+  EXPECT_FALSE(engine->is_sleeping());
+  waits = wait_with({});
+  auto ends = std::async(std::launch::async, [&] { return engine->sleep(1, true).code(); });
+  hold->release();
+  EXPECT_EQ(waits.get(), StatusCode::kOk);
+  EXPECT_EQ(ends.get(), StatusCode::kOk);
+  EXPECT_TRUE(engine->is_sleeping());
+  ASSERT_TRUE(engine->wake_up().ok());
+  EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+}
+
+// It does not wait for those that the engine finishes first.
+TEST_F(Sleep, ARequestThatComesBeforeItSleepsMayEndAtOnce) {
+  EngineConfig wanted = config(0);
+  wanted.max_model_len = 4000;
+  const auto engine = sleeper(wanted);
+  auto runs = engine->generate_async(request(0, 40, 3500));
+  auto waits = std::async(std::launch::async, [&] { return engine->sleep(1, false).code(); });
+  Request late = request(5, 20, 8);
+  late.request_id = "late";
+  auto gone = engine->generate_async(late);
+  engine->abort("late");
+  (void)gone.get();
+  EXPECT_NE(runs.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+  EXPECT_EQ(waits.get(), StatusCode::kOk);
+  EXPECT_EQ(runs.get()[0].token_ids.size(), 3500u);
+}
+
+class SleepOfEngines : public Sleep {
+ protected:
+  void SetUp() override {
+    if (engine_test_device() != "cpu") GTEST_SKIP() << "each engine needs a device of its own";
+    std::filesystem::copy(folder(), second(), std::filesystem::copy_options::recursive);
+  }
+  std::string second() const { return copy_.file("model"); }
+  std::string weights() const { return second() + "/model.safetensors"; }
+
+  const test::ScratchFolder copy_;
+};
+
+// The first one is awake by then, and sleeps again.
+TEST_F(SleepOfEngines, AllWakeUpOrNone) {
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (const std::string& model : {folder(), second()}) {
+    EngineConfig wanted = config(0);
+    wanted.model = model;
+    wanted.cpu_threads = 1;
+    engines.push_back(sleeper(wanted));
+  }
+  DataParallelEngine both(std::move(engines), 0);
+  ASSERT_TRUE(both.sleep(2, true, nullptr, {}).ok());
+  std::filesystem::rename(weights(), weights() + ".away");
+  const Status failed = both.wake_up({});
+  EXPECT_EQ(failed.message().find("engine 1: "), 0u) << failed.message();
+  for (const EngineStats& each : both.stats().engines) EXPECT_EQ(each.sleep_level, 2);
+  std::filesystem::rename(weights() + ".away", weights());
+  ASSERT_TRUE(both.wake_up({}).ok());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ids(both, request(i, 40, 9)), expected(i, 40, 9));
+}
+
+// Two ranks, of which the second reads its weights elsewhere.
+class SleepOfRanks : public SleepOfEngines {
+ protected:
+  void SetUp() override {
+    SleepOfEngines::SetUp();
+    if (IsSkipped()) return;
+    EngineConfig two = config(3);
+    two.cpu_threads = 1;
+    two.enable_sleep_mode = true;
+    two.parallel.tensor_parallel_size = 2;
+    auto links = group::make_local_links(2);
+    plans_ = links[0][1].get();
+    other_ = std::thread([this, own = two, mine = std::move(links[1])]() mutable {
+      own.model = second();
+      ran_ = run_rank(own, {}, std::move(mine));
+    });
+    const Status made = make_rank_engine(two, std::move(links[0]), nullptr, &engine_);
+    ASSERT_TRUE(made.ok()) << made.message();
+  }
+  void TearDown() override {
+    engine_.reset();
+    if (other_.joinable()) other_.join();
+  }
+
+  std::unique_ptr<Engine> engine_;
+  group::RankLink* plans_ = nullptr;
+  Status ran_;
+
+ private:
+  std::thread other_;
+};
+
+TEST_F(SleepOfRanks, ARankThatCannotWakeUpIsTold) {
+  ASSERT_TRUE(engine_->sleep(2).ok());
+  std::filesystem::rename(weights(), weights() + ".away");
+  for (int turn = 0; turn < 2; ++turn) {
+    const Status failed = engine_->wake_up();
+    EXPECT_EQ(failed.message().find("rank 1: "), 0u) << failed.message();
+    EXPECT_EQ(engine_->stats().sleep_level, 2);
+  }
+  std::filesystem::rename(weights() + ".away", weights());
+  ASSERT_TRUE(engine_->wake_up().ok());
+  EXPECT_EQ(ids(*engine_, request(0, 40, 16)), expected(0, 40, 16));
+  ASSERT_TRUE(engine_->sleep(1).ok());
+  ASSERT_TRUE(engine_->wake_up({"kv_cache"}).ok());
+  ASSERT_TRUE(engine_->wake_up({"weights"}).ok());
+  EXPECT_EQ(ids(*engine_, request(7, 40, 16)), expected(7, 40, 16));
+}
+
+TEST_F(SleepOfRanks, ARankThatDiesMeanwhileEndsWhoWaits) {
+  ASSERT_TRUE(engine_->sleep(1).ok());
+  auto waits = engine_->generate_async(request(0, 40, 16));
+  plans_->abort({StatusCode::kInternal, "rank 1 fell over"});
+  ASSERT_EQ(waits.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  const Status ended = waits.get()[0].status;
+  EXPECT_NE(ended.message().find("rank 1 fell over"), std::string::npos) << ended.message();
+  EXPECT_NE(engine_->wake_up().message().find("rank 1 fell over"), std::string::npos);
+  EXPECT_NE(engine_->sleep(2).message().find("rank 1 fell over"), std::string::npos);
+  EXPECT_FALSE(engine_->generate({request(0, 3, 3)})[0].status.ok());
+  EXPECT_FALSE(engine_->submit(Request(), nullptr).ok());
 }
 
 TEST_F(Sleep, SeveralEnginesSleepTogether) {

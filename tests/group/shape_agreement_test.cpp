@@ -42,6 +42,17 @@ TEST(ShapeAgreement, SleepsAndEndsOnlyTogether) {
   EXPECT_EQ(agree({{.wants_end = true}, {.rows = 1, .wants_end = true}}).next, Next::kRun);
 }
 
+// Who has given its memory away holds the others, whatever they want.
+TEST(ShapeAgreement, RestsOnlyTogether) {
+  const StepShapeWish wants{.wants_rest = true}, rests{.rests = true};
+  EXPECT_EQ(agree({wants, {}}).next, Next::kSleep);
+  EXPECT_EQ(agree({wants, {.rows = 2}}).next, Next::kRun);
+  EXPECT_EQ(agree({wants, {.has_work = true, .wants_rest = true}}).next, Next::kWait);
+  EXPECT_EQ(agree({wants, wants}).next, Next::kRest);
+  EXPECT_EQ(agree({rests, {.rows = 2}}).next, Next::kRest);
+  EXPECT_EQ(agree({rests, {.wants_end = true}}).next, Next::kRest);
+}
+
 // A layer that ranks share: an exchange whose size is the padded number of rows. Ranks whose shapes
 // differed would exchange other sizes, and so wrong bytes, or hang.
 Status run_shared_layer(RankLink& link, const AgreedShape& agreed, uint32_t step) {

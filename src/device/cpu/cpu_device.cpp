@@ -45,7 +45,7 @@ class CpuDevice final : public Device {
     if (!may_sleep_) return MemoryRole::kStays;
     return make_pages_for({role == MemoryRole::kStays ? nullptr : &ledger_, role}).role;
   }
-  Result<int64_t> give_back(bool keeps_weights) override;
+  Result<int64_t> give_back(const GivenBack& what) override;
   void begin_again() override { ledger_.begin_again(); }
   bool end_again() override { return ledger_.end_again(); }
   void prefer_small_pages(void* memory, size_t bytes) override;
@@ -162,10 +162,11 @@ void CpuDevice::give_back_touched() {
 }
 
 // The system lends most pages of weights and blocks at their first touch alone.
-Result<int64_t> CpuDevice::give_back(bool keeps_weights) {
+Result<int64_t> CpuDevice::give_back(const GivenBack& what) {
   const int64_t before = resident_bytes();
   ledger_.for_each([&](void* memory, size_t bytes, MemoryRole role) {
-    if (role == MemoryRole::kWeights && keeps_weights) return;
+    if (role == MemoryRole::kBlocks ? !what.blocks : !what.weights) return;
+    if (role == MemoryRole::kWeights && what.keeps_weights) return;
     clear_pages(static_cast<std::byte*>(memory), bytes);
   });
   return std::max<int64_t>(before - resident_bytes(), 0);

@@ -51,7 +51,7 @@ PageBlock::PageBlock(size_t bytes) : size_(bytes) {
 }
 
 bool PageBlock::take_again() {
-  if (page_purpose.ledger == nullptr || page_purpose.role != MemoryRole::kWeights) return false;
+  if (page_purpose.ledger == nullptr || !comes_with_weights(page_purpose.role)) return false;
   data_ = static_cast<std::byte*>(page_purpose.ledger->again(size_));
   if (data_ == nullptr) return false;
   ledger_ = page_purpose.ledger;

@@ -34,8 +34,8 @@ class CudaDevice final : public Device, public AttentionFamilies {
   MemoryRole take_for(MemoryRole role) override {
     return mapped_ != nullptr ? mapped_->take_for(role) : MemoryRole::kStays;
   }
-  Result<int64_t> give_back(bool keeps_weights) override {
-    return mapped_ != nullptr ? mapped_->give_back(keeps_weights) : int64_t{0};
+  Result<int64_t> give_back(const GivenBack& what) override {
+    return mapped_ != nullptr ? mapped_->give_back(what) : int64_t{0};
   }
   Status bring_back(MemoryRole role) override {
     return mapped_ != nullptr ? mapped_->bring_back(role) : Status();

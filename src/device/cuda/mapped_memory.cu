@@ -75,6 +75,10 @@ cpu::PageBlock take_pages(size_t bytes) {
   }
 }
 
+bool is_meant(MemoryRole role, const GivenBack& what) {
+  return role == MemoryRole::kBlocks ? what.blocks : what.weights;
+}
+
 std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 }  // namespace
@@ -133,7 +137,7 @@ MemoryRole MappedMemory::take_for(MemoryRole role) {
 }
 
 cudaError_t MappedMemory::take(void** memory, size_t bytes, MemoryRole role) {
-  if (role == MemoryRole::kWeights) {
+  if (comes_with_weights(role)) {
     *memory = ledger_.again(bytes);
     if (*memory != nullptr) return cudaSuccess;
     // What is taken beside weights that are taken again is freed before they are all there.
@@ -207,13 +211,13 @@ void MappedMemory::remove(Ranges::iterator range) {
   ranges_.erase(range);
 }
 
-Status MappedMemory::copy_contents(bool keeps_weights) {
+Status MappedMemory::copy_contents(const GivenBack& what) {
   size_t wanted = 0;
   std::vector<StagedCopy> copies;
   for (Range& range : ranges_) {
-    const bool keeps =
-        range.role == MemoryRole::kKept || (range.role == MemoryRole::kWeights && keeps_weights);
-    if (!keeps || !range.is_mapped) continue;
+    const bool keeps = range.role == MemoryRole::kKept ||
+                       (range.role == MemoryRole::kWeights && what.keeps_weights);
+    if (!keeps || !range.is_mapped || !is_meant(range.role, what)) continue;
     wanted += range.bytes;
     range.contents = take_pages(range.bytes);
     if (range.contents.data() == nullptr) {
@@ -230,8 +234,8 @@ Status MappedMemory::copy_contents(bool keeps_weights) {
 }
 
 // Brings what is to be kept to host memory, all of it or nothing.
-Status MappedMemory::keep_contents(bool keeps_weights) {
-  const Status copied = copy_contents(keeps_weights);
+Status MappedMemory::keep_contents(const GivenBack& what) {
+  const Status copied = copy_contents(what);
   if (copied.ok()) return copied;
   for (Range& range : ranges_) {
     if (range.is_mapped) range.contents = {};
@@ -239,15 +243,16 @@ Status MappedMemory::keep_contents(bool keeps_weights) {
   return copied;
 }
 
-Result<int64_t> MappedMemory::give_back(bool keeps_weights) {
+Result<int64_t> MappedMemory::give_back(const GivenBack& what) {
   const std::lock_guard lock(mutex_);
   cudaSetDevice(ordinal_);
   const cudaError_t error = cudaDeviceSynchronize();
   if (error != cudaSuccess) return internal_error(cudaGetErrorString(error));
-  FT_RETURN_IF_ERROR(keep_contents(keeps_weights));
+  FT_RETURN_IF_ERROR(keep_contents(what));
   size_t bytes = 0;
   for (Range& range : ranges_) {
-    if (range.role == MemoryRole::kWeights && !keeps_weights) range.contents = {};
+    if (!is_meant(range.role, what)) continue;
+    if (range.role == MemoryRole::kWeights && !what.keeps_weights) range.contents = {};
     if (!range.is_mapped) continue;
     unback(range);
     bytes += range.bytes;
@@ -276,8 +281,8 @@ Status MappedMemory::bring_back(MemoryRole role) {
   size_t wanted = 0;
   bool all = true;
   for (Range& range : ranges_) {
-    const bool is_meant = (range.role == MemoryRole::kBlocks) == (role == MemoryRole::kBlocks);
-    if (range.is_mapped || !is_meant) continue;
+    const bool is_wanted = (range.role == MemoryRole::kBlocks) == (role == MemoryRole::kBlocks);
+    if (range.is_mapped || !is_wanted) continue;
     wanted += range.bytes;
     all = all && back(range);
     if (range.is_mapped) backed.push_back(&range);

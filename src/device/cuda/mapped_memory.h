@@ -44,7 +44,7 @@ class MappedMemory {
 
   // As of Device.
   MemoryRole take_for(MemoryRole role);
-  Result<int64_t> give_back(bool keeps_weights);
+  Result<int64_t> give_back(const GivenBack& what);
   Status bring_back(MemoryRole role);
   MemoryLedger& ledger() { return ledger_; }
 
@@ -72,8 +72,8 @@ class MappedMemory {
   bool back(Range& range);
   void unback(Range& range);
   void remove(Ranges::iterator range);
-  Status copy_contents(bool keeps_weights);
-  Status keep_contents(bool keeps_weights);
+  Status copy_contents(const GivenBack& what);
+  Status keep_contents(const GivenBack& what);
   cudaError_t fill(const std::vector<Range*>& ranges) const;
 
   const MappingDriver driver_;

@@ -2,6 +2,7 @@
 #include <foretoken/engine.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -43,8 +44,9 @@ class DataParallelEngine final : public EngineOverTexts<Engine> {
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
-  // Where one of them cannot, the others are awake afterwards, too.
-  Status sleep(int level, bool ends_requests, int64_t* bytes) override;
+  // All engines at once, and where one of them cannot, the others do as they did before.
+  Status sleep(int level, bool ends_requests, int64_t* bytes,
+               const std::stop_token& recall) override;
   Status wake_up(const std::vector<std::string>& tags) override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }
@@ -86,6 +88,9 @@ class DataParallelEngine final : public EngineOverTexts<Engine> {
                                    : request.cache_salt + '\n' + request.adapter;
   }
 
+  std::vector<int> sleep_levels() const;
+  Status ask_all(const std::function<Status(size_t)>& ask) const;
+  Status go_back(const std::vector<int>& before, const Status& why);
   // So many first engines may run the request.
   int num_candidates(const Request& request) const;
   // Why a request can run on none of the engines; ok: on some.

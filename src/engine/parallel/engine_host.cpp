@@ -1,9 +1,11 @@
 #include "engine/parallel/engine_host.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <list>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +49,8 @@ class EngineHost {
   // A call that may take long, on a thread of its own.
   struct Call {
     std::vector<std::string> ids;
+    uint64_t number = 0;      // of one to sleep
+    std::stop_source recall;  // of that
     std::future<void> done;
   };
 
@@ -91,6 +95,9 @@ class EngineHost {
       }
       case FrontKind::kSleep:
         return sleep(message.number, reader);
+      case FrontKind::kRecallSleep:
+        recall(message.number);
+        return {};
       case FrontKind::kWakeUp:
         return wake_up(message.number, reader);
       default:
@@ -130,12 +137,27 @@ class EngineHost {
     bool ends_requests = false;
     reader(level, ends_requests);
     FT_RETURN_IF_ERROR(reader.status());
-    add_call().done = std::async(std::launch::async, [this, number, level, ends_requests] {
+    Call& call = add_call();
+    call.number = number;
+    if (std::erase(recalled_, number) > 0) call.recall.request_stop();
+    const std::stop_token recall = call.recall.get_token();
+    call.done = std::async(std::launch::async, [this, number, level, ends_requests, recall] {
       int64_t bytes = 0;
-      const Status status = engine_->sleep(level, ends_requests, &bytes);
+      const Status status = engine_->sleep(level, ends_requests, &bytes, recall);
       tell(FrontKind::kReply, number, packed(status, bytes));
     });
     return {};
+  }
+
+  // One that has not come yet is recalled when it does.
+  void recall(uint64_t number) {
+    const auto found = std::find_if(calls_.begin(), calls_.end(),
+                                    [&](const Call& call) { return call.number == number; });
+    if (found == calls_.end()) {
+      recalled_.push_back(number);
+    } else {
+      found->recall.request_stop();
+    }
   }
 
   Status wake_up(uint64_t number, wire::Reader& reader) {
@@ -157,8 +179,9 @@ class EngineHost {
 
   // Nobody waits for what they would give.
   void end_calls() {
-    for (const Call& call : calls_) {
+    for (Call& call : calls_) {
       for (const std::string& id : call.ids) engine_->abort(id);
+      call.recall.request_stop();
     }
   }
 
@@ -195,6 +218,7 @@ class EngineHost {
   group::RankLink& outputs_;
   const int index_;
   std::list<Call> calls_;
+  std::vector<uint64_t> recalled_;  // numbers of calls to come
   std::mutex send_mutex_;
   std::mutex steps_mutex_;
   std::chrono::steady_clock::time_point counted_;

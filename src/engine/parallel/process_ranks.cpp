@@ -46,8 +46,9 @@ class ProcessRanksEngine final : public EngineOverTexts<Engine> {
   }
   Status unload_adapter(const std::string& name) override { return engine_->unload_adapter(name); }
   std::vector<AdapterInfo> adapters() const override { return engine_->adapters(); }
-  Status sleep(int level, bool ends_requests, int64_t* bytes) override {
-    return engine_->sleep(level, ends_requests, bytes);
+  Status sleep(int level, bool ends_requests, int64_t* bytes,
+               const std::stop_token& recall) override {
+    return engine_->sleep(level, ends_requests, bytes, recall);
   }
   Status wake_up(const std::vector<std::string>& tags) override { return engine_->wake_up(tags); }
   EngineStats stats() const override { return engine_->stats(); }

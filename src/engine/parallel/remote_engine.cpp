@@ -148,9 +148,13 @@ std::vector<AdapterInfo> RemoteEngine::adapters() const {
   return adapters_;
 }
 
-Status RemoteEngine::sleep(int level, bool ends_requests, int64_t* bytes) {
-  FT_ASSIGN_OR_RETURN(const std::string reply, call(FrontKind::kSleep, next_number_.fetch_add(1),
-                                                    pack(level, ends_requests)));
+Status RemoteEngine::sleep(int level, bool ends_requests, int64_t* bytes,
+                           const std::stop_token& recall) {
+  const uint64_t number = next_number_.fetch_add(1);
+  const std::stop_callback recalled(recall,
+                                    [&] { (void)send(FrontKind::kRecallSleep, number, {}); });
+  FT_ASSIGN_OR_RETURN(const std::string reply,
+                      call(FrontKind::kSleep, number, pack(level, ends_requests)));
   Status status;
   int64_t freed = 0;
   FT_RETURN_IF_ERROR(unpack(reply, status, freed));

@@ -40,7 +40,8 @@ class RemoteEngine final : public EngineOverTexts<Engine> {
   Status load_adapter(const LoraModule& adapter, bool replace) override;
   Status unload_adapter(const std::string& name) override;
   std::vector<AdapterInfo> adapters() const override;
-  Status sleep(int level, bool ends_requests, int64_t* bytes) override;
+  Status sleep(int level, bool ends_requests, int64_t* bytes,
+               const std::stop_token& recall) override;
   Status wake_up(const std::vector<std::string>& tags) override;
   EngineStats stats() const override;
   const EngineInfo& info() const override { return info_; }

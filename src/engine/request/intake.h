@@ -28,7 +28,7 @@ class Intake {
   // Engine thread: the last take; later pushes fail.
   RequestState* take_and_close() { return take_and_leave(closed()); }
   bool take_end_announcement() { return end_announced_.exchange(false); }
-  void take_change_announcement() { change_announced_.store(false); }
+  bool take_change_announcement() { return change_announced_.exchange(false); }
   bool stopping() const { return stopping_.load(); }
   // Whether `wait` would return at once: what the engine thread has not taken yet. Any thread.
   bool has_news() const {

@@ -57,6 +57,8 @@ struct RequestState {
   std::shared_ptr<RequestGroup> group = std::make_shared<RequestGroup>();
   // Set from any thread: the engine thread ends the sequence soon.
   std::atomic<bool> end_requested{false};
+  // Whether it is, or its whole request.
+  bool shall_end() const { return end_requested.load() || group->end_requested.load(); }
   RequestState* next_submitted = nullptr;  // link in Intake
   // All on the clock of now_ns(). By when it must have had its first step, and by when it must end.
   int64_t submitted_ns = 0;

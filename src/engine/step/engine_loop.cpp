@@ -20,10 +20,6 @@ constexpr size_t kLiveReserve = 65536;
 
 RequestState& owner_of(Sequence& sequence) { return *static_cast<RequestState*>(sequence.owner); }
 
-bool shall_end(const RequestState& request) {
-  return request.end_requested.load() || request.group->end_requested.load();
-}
-
 Status hanging_device(uint64_t step, std::chrono::milliseconds timeout) {
   return internal_error(
       "the device has not finished step " + std::to_string(step) + " within " +
@@ -165,7 +161,7 @@ void EngineLoop::add_submitted(RequestState* request) {
         std::min({next_deadline_ns_, request->queue_deadline_ns, request->deadline_ns});
     scheduler_.add(request->sequence);
     // An abort may have been announced, and looked for, before the record came in.
-    const bool aborted = shall_end(*request);
+    const bool aborted = request->shall_end();
     if (failed_.load() || !request->refused.ok()) {
       end_sequence(request->sequence, FinishReason::kError);
     } else if (aborted) {
@@ -178,7 +174,7 @@ void EngineLoop::add_submitted(RequestState* request) {
 void EngineLoop::end_requested() {
   for (size_t i = live_.size(); i-- > 0;) {
     Sequence& sequence = *live_[i];
-    if (shall_end(owner_of(sequence))) end_sequence(sequence, FinishReason::kAbort);
+    if (owner_of(sequence).shall_end()) end_sequence(sequence, FinishReason::kAbort);
   }
 }
 

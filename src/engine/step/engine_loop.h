@@ -49,7 +49,7 @@ class EngineLoop {
     // With engines that share layers with this one; null: there are none. Such engines submit the
     // same steps, empty ones where they have nothing to do.
     group::ShapeAgreement* agreement = nullptr;
-    Ranks* ranks = nullptr;             // with an agreement: whom a failure ends
+    Ranks* ranks = nullptr;             // with a feed or an agreement: whom a failure ends
     int num_adapter_slots = 0;          // places of adapters on the device
     int num_stages = 1;                 // that steps go through, the last one here
     TimeBound* bound = nullptr;         // on the time between tokens; null: there is none
@@ -85,9 +85,9 @@ class EngineLoop {
   void set_rest_work(std::function<void()> work) { rest_work_ = std::move(work); }
   // Any thread but the engine's and that of outputs: no step runs until `wake`, and requests wait.
   // Those that are there end with kAbort, or are waited for. While it rests the engine thread uses
-  // no device. False: the loop has ended.
-  bool rest(bool ends_requests) {
-    return rest_gate_.enter(ends_requests, [this] { intake_.announce_change(); });
+  // no device. Engines that share layers rest together, and this one waits for the others.
+  RestGate::Entered rest(bool ends_requests, const std::stop_token& recall = {}) {
+    return rest_gate_.enter(ends_requests, recall, [this] { intake_.announce_change(); });
   }
   void wake() {
     rest_gate_.leave();
@@ -126,8 +126,16 @@ class EngineLoop {
   void main();
   bool serve();
   void rest_here();
+  bool come_to_rest();
+  void stay_at_rest();
+  bool rest_with_others();
+  void rise_with_others();
+  void run_empty_step();
   void end_all();
   void finish_all();
+  bool waits_for_requests() const;
+  void set_aside(RequestState* request);
+  void add_due_aside();
   void await_arrivals();
   void note_awaited(uint64_t step, int64_t ns_before);
   bool is_published(uint64_t step) const {
@@ -201,8 +209,13 @@ class EngineLoop {
   std::array<bool, kStepRingSize> awaited_{};  // by step: its plan waited for arrivals
   bool holds_ = false;                         // some sequence is held
   bool is_closing_ = false;                    // what comes now waits until the loop has rested
-  bool rested_ = true;                         // there was nothing to plan since the last step
-  group::AgreedShape agreed_;                  // the last agreement
+  RequestState* aside_ = nullptr;              // what has come so, oldest first
+  RequestState* last_aside_ = nullptr;         // its end
+  // What this engine tells those that share layers with it.
+  enum class RestWish : uint8_t { kNone, kWants, kRests };
+  RestWish rest_wish_ = RestWish::kNone;
+  bool rested_ = true;         // there was nothing to plan since the last step
+  group::AgreedShape agreed_;  // the last agreement
   std::function<void()> idle_work_;
   Watch watch_;
   std::function<void()> rest_work_;

@@ -12,12 +12,10 @@ namespace foretoken {
 void EngineLoop::run_for_others() {
   std::counting_semaphore<> news(0);
   agreement_->set_waker([&news] { news.release(); });
-  while (!failed_.load() && agreed_.next != group::AgreedShape::Next::kEnd) {
-    StepPlan& plan = plans_[num_submitted_ % kStepRingSize];
-    plan.clear();
-    if (agree(plan, false)) submit(plan);
-    while (num_reconciled_ < num_submitted_) wait_and_reconcile();
-    if (agreed_.next == group::AgreedShape::Next::kSleep) news.acquire();
+  using Next = group::AgreedShape::Next;
+  while (!failed_.load() && agreed_.next != Next::kEnd) {
+    run_empty_step();
+    if (agreed_.next == Next::kSleep || agreed_.next == Next::kRest) news.acquire();
   }
   agreement_->set_waker(nullptr);
 }
@@ -34,6 +32,8 @@ bool EngineLoop::agree(StepPlan& plan, bool planned) {
   group::StepShapeWish wish = planned ? wish_of(own) : group::StepShapeWish{};
   wish.has_work = num_submitted_ > num_reconciled_;
   wish.wants_end = intake_.stopping();
+  wish.wants_rest = rest_wish_ == RestWish::kWants;
+  wish.rests = rest_wish_ == RestWish::kRests;
   const Result<group::AgreedShape> agreed = agreement_->next(wish, step);
   if (!agreed.ok()) return feeds(agreed.status());
   agreed_ = agreed.value();

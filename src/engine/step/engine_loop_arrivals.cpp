@@ -22,46 +22,19 @@ Status EngineLoop::serve_until_idle() {
   return aborted("the engine ends");
 }
 
-void EngineLoop::end_all() {
-  add_submitted(intake_.take());
-  for (size_t i = live_.size(); i-- > 0;) end_sequence(*live_[i], FinishReason::kAbort);
-  while (num_reconciled_ < num_submitted_) wait_and_reconcile();
-}
-
-void EngineLoop::finish_all() {
-  add_submitted(intake_.take());
-  is_closing_ = true;
-  while (!intake_.stopping() && !failed_.load() && !live_.empty()) {
-    if (!serve() && !intake_.stopping() && !live_.empty()) intake_.wait();
-  }
-  is_closing_ = false;
-}
-
-// Requests that come meanwhile may end, too.
-void EngineLoop::rest_here() {
-  rest_gate_.ends_requests() ? end_all() : finish_all();
-  if (intake_.stopping()) return;
-  if (watch_.rest && !failed_.load()) watch_.rest();
-  scheduler_.drop_cached();
-  if (rest_work_ && !failed_.load()) rest_work_();
-  rest_gate_.begin_rest();
-  for (;;) {
-    take_in();
-    note_occupancy();
-    if (!rest_gate_.is_resting() || intake_.stopping()) return;
-    intake_.wait_until(next_deadline_ns_);
-  }
-}
-
 void EngineLoop::end_turn(uint64_t next_step) {
   num_submitted_ = num_finished_ = num_reconciled_ = resumed_at_ = next_step;
 }
 
 void EngineLoop::take_in() {
-  if (!is_closing_) add_submitted(intake_.take());
-  intake_.take_change_announcement();
-  if (intake_.take_end_announcement()) end_requested();
-  if (next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_) end_late();
+  RequestState* const come = intake_.take();
+  is_closing_ ? set_aside(come) : add_submitted(come);
+  (void)intake_.take_change_announcement();
+  const bool ends = intake_.take_end_announcement();
+  const bool is_late = next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_;
+  if (aside_ != nullptr && (come != nullptr || ends || is_late)) add_due_aside();
+  if (ends) end_requested();
+  if (is_late) end_late();
 }
 
 // The step that runs may end sooner than others of its kind did.

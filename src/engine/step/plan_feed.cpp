@@ -95,7 +95,7 @@ PlanFeed::PlanFeed(Ranks& ranks, const PlanLimits& limits, int64_t max_snapshots
 
 Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& entry) {
   const size_t num_bytes = live_plan_bytes(*entry.header);
-  const PlanMessage header{step, num_bytes, PlanMessage::Kind::kBegin, shape, *entry.header};
+  const PlanMessage header{step, num_bytes, PlanMessage::Kind::kBegin, shape, *entry.header, {}};
   message_.resize(sizeof header + num_bytes);
   std::memcpy(message_.data(), &header, sizeof header);
   pack_plan(entry, std::span(message_).subspan(sizeof header));
@@ -103,13 +103,17 @@ Status PlanFeed::begin(uint64_t step, const StepShape& shape, const PlanView& en
 }
 
 Status PlanFeed::finish(uint64_t step, const StepShape& shape) {
-  const PlanMessage message{step, 0, PlanMessage::Kind::kFinish, shape, {}};
+  const PlanMessage message{step, 0, PlanMessage::Kind::kFinish, shape, {}, {}};
   return send_to(ranks_.num_last_stage(), std::as_bytes(std::span(&message, 1)), PlanText(step));
 }
 
 Status PlanFeed::adapter(int slot, std::span<const std::byte> packed) {
-  const PlanMessage message{static_cast<uint64_t>(slot), packed.size(), PlanMessage::Kind::kAdapter,
-                            StepShape{}, PlanHeader{}};
+  const PlanMessage message{static_cast<uint64_t>(slot),
+                            packed.size(),
+                            PlanMessage::Kind::kAdapter,
+                            StepShape{},
+                            PlanHeader{},
+                            SleepOrder{}};
   FT_RETURN_IF_ERROR(
       send_to(ranks_.size(), std::as_bytes(std::span(&message, 1)), "sending an adapter"));
   return send_to(ranks_.size(), packed, "sending an adapter");
@@ -129,7 +133,7 @@ Status PlanFeed::states(const StepPlan& plan) {
 
 Status PlanFeed::send_lists(PlanMessage::Kind kind, uint64_t step, size_t num_out,
                             std::span<const std::byte> out, std::span<const std::byte> in) {
-  PlanMessage message{step, out.size() + in.size(), kind, StepShape{}, PlanHeader{}};
+  PlanMessage message{step, out.size() + in.size(), kind, StepShape{}, PlanHeader{}, SleepOrder{}};
   message.plan.num_spans = static_cast<int32_t>(num_out);
   message_.resize(sizeof message + out.size() + in.size());
   std::memcpy(message_.data(), &message, sizeof message);
@@ -137,6 +141,14 @@ Status PlanFeed::send_lists(PlanMessage::Kind kind, uint64_t step, size_t num_ou
   if (!out.empty()) std::memcpy(lists, out.data(), out.size());
   if (!in.empty()) std::memcpy(lists + out.size(), in.data(), in.size());
   return send_to(ranks_.size(), message_, "sending moves of KV blocks or states");
+}
+
+Status PlanFeed::order(const SleepOrder& order) {
+  PlanMessage message;
+  message.kind = PlanMessage::Kind::kSleep;
+  message.sleep = order;
+  const std::lock_guard lock(order_mutex_);
+  return send_to(ranks_.size(), std::as_bytes(std::span(&message, 1)), "putting ranks to sleep");
 }
 
 Status PlanFeed::end() {
@@ -147,6 +159,7 @@ Status PlanFeed::end() {
 
 Status PlanFeed::fail(const Status& why) {
   ranks_.abort(why);
+  const std::lock_guard lock(order_mutex_);
   const Status first = ranks_.plans().send(1, {}, "a step");
   return first.ok() ? why : first;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/result.h"
 #include "engine/step/ranks.h"
 #include "engine/step/shape/step_shape.h"
+#include "engine/step/sleep_order.h"
 #include "group/rank_link.h"
 #include "kernels/step_types.h"
 #include "sched/step_plan.h"
@@ -19,14 +21,15 @@ namespace foretoken {
 struct PlanMessage {
   // Of a step; of all steps; an adapter for place `step`, packed by pack_adapter; the BlockMoves of
   // the step that begins next, plan.num_spans of them to host memory and the others from there; its
-  // StateMoves, likewise.
-  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter, kMoves, kStates };
+  // StateMoves, likewise; what becomes of the devices' memory, which is answered by outcome_of_all.
+  enum class Kind : uint8_t { kBegin, kFinish, kEnd, kAdapter, kMoves, kStates, kSleep };
 
   uint64_t step = 0;
   uint64_t num_bytes = 0;  // that follow
   Kind kind = Kind::kBegin;
   StepShape shape;
   PlanHeader plan{};
+  SleepOrder sleep{};
 };
 static_assert(std::is_trivially_copyable_v<PlanMessage>);
 
@@ -41,7 +44,7 @@ Status unpack_plan(const PlanHeader& plan, std::span<const std::byte> packed,
                    const PlanLimits& limits, const PlanView& entry);
 
 // Rank 0's side: sends each plan to all other ranks while the device is at the steps before.
-// Engine thread.
+// Engine thread, unless said otherwise.
 class PlanFeed {
  public:
   // `max_snapshots`: that can move beside blocks in a plan, in each direction.
@@ -56,9 +59,12 @@ class PlanFeed {
   Status moves(const StepPlan& plan);
   // Those between slots and snapshots of states.
   Status states(const StepPlan& plan);
+  // What becomes of memory. Any thread, while the engine thread rests.
+  Status order(const SleepOrder& order);
   // There will be no more steps.
   Status end();
-  // Ends the others with an error. The group's first one, which may be another rank's.
+  // Ends the others with an error, also while an order is sent. The group's first one, which may be
+  // another rank's.
   Status fail(const Status& why);
 
  private:
@@ -68,6 +74,7 @@ class PlanFeed {
 
   Ranks& ranks_;
   std::vector<std::byte> message_;
+  std::mutex order_mutex_;  // orders and a failure use one link
 };
 
 // The other ranks' side.

@@ -65,6 +65,7 @@ Status RankLoop::run_steps() {
     if (kind == PlanMessage::Kind::kAdapter) FT_RETURN_IF_ERROR(load_adapter(plan));
     if (kind == PlanMessage::Kind::kMoves) FT_RETURN_IF_ERROR(move_blocks(*plan));
     if (kind == PlanMessage::Kind::kStates) FT_RETURN_IF_ERROR(move_states(*plan));
+    if (kind == PlanMessage::Kind::kSleep) FT_RETURN_IF_ERROR(obey(plan->message.sleep));
     if (kind == PlanMessage::Kind::kFinish) parts_.runner.finish(plan->message.shape);
     {
       std::lock_guard lock(mutex_);
@@ -149,6 +150,17 @@ Status RankLoop::move_blocks(const ReceivedPlan& plan) {
   FT_RETURN_IF_ERROR(wait_for_entry(plan.message.step));
   offload->enqueue(parts_.queue, plan.message.step, moves.first(num_out), moves.subspan(num_out));
   return {};
+}
+
+// What fails here is told, and the group goes on.
+Status RankLoop::obey(const SleepOrder& order) {
+  if (!parts_.obey) {
+    return internal_error(
+        "rank 0 sleeps, and this rank cannot; start all ranks with one "
+        "configuration");
+  }
+  FT_RETURN_IF_ERROR(parts_.queue.drain());
+  return outcome_of_all(parts_.ranks.control(), parts_.obey(order)).status();
 }
 
 Status RankLoop::move_states(const ReceivedPlan& plan) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -31,6 +32,8 @@ class RankLoop {
     int num_adapter_slots = 0;          // places of adapters on the device
     KvOffload* kv_offload = nullptr;    // null: host memory keeps no KV blocks
     StateStore* state_store = nullptr;  // null: there are no snapshots of states
+    // Does so with this rank's memory; no step is in flight.
+    std::function<SleepOutcome(const SleepOrder&)> obey = {};
   };
   explicit RankLoop(const Parts& parts);
   ~RankLoop();
@@ -50,6 +53,7 @@ class RankLoop {
   Status load_adapter(ReceivedPlan* plan);
   Status move_blocks(const ReceivedPlan& plan);
   Status move_states(const ReceivedPlan& plan);
+  Status obey(const SleepOrder& order);
   Status look_at_queue();
   void note_stages(uint64_t end_step);
 

@@ -128,6 +128,7 @@ void Ranks::watch(const group::LaneLinks& links) {
 
 // The end of one group ends the other through the communicator, whose listeners may come back here.
 void Ranks::Watched::end() {
+  has_ended.store(true);
   std::vector<Communicator*> ending;
   {
     const std::lock_guard lock(mutex);

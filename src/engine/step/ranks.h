@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -89,8 +90,12 @@ class Ranks {
   // To rank 0 of the engines beside this one, for agreement.
   group::RankLink& shapes() const { return link_of(beside_, group::Lane::kPlans); }
   const std::shared_ptr<group::WakeBell>& bell() const { return bell_; }
+  // With the ranks of the engine; not for one that is alone.
+  group::RankLink& control() const { return link_of(links_, group::Lane::kControl); }
   // Ends all ranks of the group, and of the engines beside it, with `why`. Any thread.
   void abort(const Status& why);
+  // Whether they have ended. Any thread.
+  bool have_ended() const { return watched_->has_ended.load(); }
 
  private:
   static const void* handle_of(const std::unique_ptr<Communicator>& communicator) {
@@ -133,6 +138,7 @@ class Ranks {
     std::condition_variable idle;
     std::vector<Communicator*> communicators;
     int num_ending = 0;  // listeners that use them now, without the mutex
+    std::atomic<bool> has_ended{false};
 
     void end();
   };

@@ -1,7 +1,10 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 
 namespace foretoken {
 
@@ -9,16 +12,22 @@ namespace foretoken {
 // it go on.
 class RestGate {
  public:
-  // Any thread: wants rest and waits for it; at once where the engine rests. `ends_requests`: those
-  // that run end first, otherwise the engine comes when none is left. `wake` tells the engine
-  // thread to look. False: it has ended.
+  // kLeft: whoever wanted it gave it up, or somebody let the engine go on meanwhile.
+  enum class Entered : uint8_t { kRests, kLeft, kEnded };
+
+  // Any thread: wants rest and waits for it, or until it is recalled; at once where the engine
+  // rests. `ends_requests`: those that run end first, otherwise the engine comes when none is left;
+  // of several who wait one that ends them is enough. `wake` tells the engine thread to look.
   template <class Wake>
-  bool enter(bool ends_requests, Wake&& wake) {
-    if (!want(ends_requests)) return false;
+  Entered enter(bool ends_requests, const std::stop_token& recall, Wake&& wake) {
+    uint64_t ticket = 0;
+    if (const std::optional<Entered> now = want(ends_requests, &ticket)) return *now;
     wake();
-    return wait_for_rest();
+    const Entered entered = wait_for_rest(ticket, recall);
+    if (entered == Entered::kLeft) wake();
+    return entered;
   }
-  // Any thread: the engine goes on, once it is told to look.
+  // Any thread: the engine goes on, once it is told to look; who waits for its rest hears of it.
   void leave();
   // Any thread: nobody rests any more.
   void stop();
@@ -32,15 +41,17 @@ class RestGate {
   void begin_rest();
 
  private:
-  bool want(bool ends_requests);
-  bool wait_for_rest();
+  std::optional<Entered> want(bool ends_requests, uint64_t* ticket);
+  Entered wait_for_rest(uint64_t ticket, const std::stop_token& recall);
 
   std::atomic<bool> wanted_{false};
   std::atomic<bool> ends_requests_{false};
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool resting_ = false;
   bool stopped_ = false;
+  int num_waiting_ = 0;
+  uint64_t num_left_ = 0;  // how often `leave` was called
 };
 
 }  // namespace foretoken

@@ -5,26 +5,31 @@ namespace foretoken {
 int64_t StepScratch::device_bytes(const StepScratchConfig& config) {
   StepScratch scratch(nullptr, config);
   FT_CHECK(scratch.take().ok());
-  return static_cast<int64_t>(scratch.arena_.bytes_taken());
+  return static_cast<int64_t>(scratch.rows_.bytes_taken() + scratch.arena_.bytes_taken());
 }
 
 Status StepScratch::take() {
   if (config_.logits_tile == 0) return {};
-  const auto rows = static_cast<size_t>(config_.logits_tile);
-  const auto vocab = static_cast<size_t>(config_.vocab_size);
-  FT_ASSIGN_OR_RETURN(logits, arena_.take_array<float>(rows * vocab, "logits"));
-  if (config_.with_logprobs) {
-    FT_ASSIGN_OR_RETURN(raw, arena_.take_array<float>(rows * vocab, "unshaped logits"));
-  }
-  FT_ASSIGN_OR_RETURN(
-      seen, arena_.take_array<uint32_t>(rows * 2 * ((vocab + 31) / 32), "sets of seen tokens"));
-  FT_ASSIGN_OR_RETURN(keys, arena_.take_array<uint64_t>(rows, "keys of samples"));
-  const size_t states =
-      (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
-  FT_ASSIGN_OR_RETURN(accumulators, arena_.take_array<float>(states, "pooled states"));
+  FT_RETURN_IF_ERROR(take_rows());
   FT_RETURN_IF_ERROR(take_tables());
   if (config_.max_mask_spans > 0) FT_RETURN_IF_ERROR(take_masks());
   return config_.max_processor_rows > 0 ? take_host() : Status();
+}
+
+Status StepScratch::take_rows() {
+  const auto rows = static_cast<size_t>(config_.logits_tile);
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  FT_ASSIGN_OR_RETURN(logits, rows_.take_array<float>(rows * vocab, "logits"));
+  if (config_.with_logprobs) {
+    FT_ASSIGN_OR_RETURN(raw, rows_.take_array<float>(rows * vocab, "unshaped logits"));
+  }
+  FT_ASSIGN_OR_RETURN(
+      seen, rows_.take_array<uint32_t>(rows * 2 * ((vocab + 31) / 32), "sets of seen tokens"));
+  FT_ASSIGN_OR_RETURN(keys, rows_.take_array<uint64_t>(rows, "keys of samples"));
+  const size_t states =
+      (static_cast<size_t>(config_.num_slots) + 1) * static_cast<size_t>(config_.hidden_size);
+  FT_ASSIGN_OR_RETURN(accumulators, rows_.take_array<float>(states, "pooled states"));
+  return {};
 }
 
 Status StepScratch::take_masks() {

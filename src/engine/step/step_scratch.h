@@ -47,20 +47,23 @@ class StepScratch {
   // The call that runs the processors of `num_rows` exported rows; it stays valid.
   ProcessorCall* processor_call(int num_rows) { return &calls_[static_cast<size_t>(num_rows - 1)]; }
   int64_t num_bytes() const {
-    return static_cast<int64_t>(arena_.bytes_taken() + pinned_.bytes_taken());
+    return static_cast<int64_t>(rows_.bytes_taken() + arena_.bytes_taken() + pinned_.bytes_taken());
   }
 
  private:
   // A null device: memory is only counted.
   StepScratch(Device* device, const StepScratchConfig& config)
       : config_(config),
+        rows_(device, MemoryRole::kBlocks),
         arena_(device, MemoryKind::kDevice),
         pinned_(device, MemoryKind::kPinned) {}
+  Status take_rows();
   Status take_host();
   Status take_masks();
   Status take_tables();
 
   const StepScratchConfig config_;
+  Arena rows_;  // of no use between steps
   Arena arena_;
   Arena pinned_;
   std::vector<ProcessorCall> calls_;  // by number of rows, from 1

@@ -39,7 +39,7 @@ class AssistantHead final : public ChainHead {
         embedding_scale_(embedding_scale(target.config(),
                                          find_architecture(target.config().architecture)->decoder)),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         runner_(device, part_, *options.attention, options.max_rows, options.sharding),
         taps_(target, options.states) {}
 

@@ -27,7 +27,7 @@ class MedusaHead final : public ChainHead {
         dtype_(target.config().dtype),
         max_rows_(options.max_rows),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         taps_(target, options.states) {}
 
   Status load(const ChainSource& source, const MedusaConfig& config, int32_t num_heads);

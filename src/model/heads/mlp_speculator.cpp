@@ -38,7 +38,7 @@ class MlpSpeculator final : public ChainHead {
         max_rows_(options.max_rows),
         embedding_scale_(embedding_scale(config)),
         weight_arena_(device, MemoryKind::kDevice),
-        scratch_arena_(device, MemoryKind::kDevice),
+        scratch_arena_(device, MemoryRole::kScratch),
         taps_(target, options.states) {}
 
   Status load(const ChainSource& source, int32_t num_steps);

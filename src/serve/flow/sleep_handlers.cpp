@@ -1,5 +1,6 @@
 #include "serve/flow/sleep_handlers.h"
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,11 @@ void sleep_now(ServeContext& context, http::Exchange& exchange) {
   const std::string_view mode = exchange.request().query_value("mode");
   Status status = check_sleep(level, mode);
   int64_t bytes = 0;
-  if (status.ok()) status = context.engine.sleep(level == "2" ? 2 : 1, mode != "wait", &bytes);
+  std::stop_source recall;
+  exchange.when_gone([recall]() mutable { recall.request_stop(); });
+  if (status.ok()) {
+    status = context.engine.sleep(level == "2" ? 2 : 1, mode != "wait", &bytes, recall.get_token());
+  }
   if (!status.ok()) return respond_error(exchange, openai_error, status);
   respond_json(exchange, 200, {{"is_sleeping", true}, {"released_bytes", bytes}});
 }

@@ -55,6 +55,36 @@ TEST_F(ProcessRanks, GenerateTheSameAsOneRank) {
   other.join();
 }
 
+TEST_F(ProcessRanks, SleepAndWakeUpTogether) {
+  if (engine_test_device() != "cpu")
+    GTEST_SKIP() << "rank 1 wants a second GPU: tests/e2e/gpu_ranks_suite.py";
+  for (const bool stages : {false, true}) {
+    EngineConfig two = config(3);
+    two.enable_sleep_mode = true;
+    (stages ? two.parallel.pipeline_parallel_size : two.parallel.tensor_parallel_size) = 2;
+    const int port = free_port();
+    std::thread other([&] {
+      const Status ran = run_process_rank(two, place(1, 2, port));
+      EXPECT_TRUE(ran.ok()) << ran.message();
+    });
+    auto engine = make_process_engine(two, place(0, 2, port), nullptr);
+    EXPECT_TRUE(engine.ok()) << engine.status().message();
+    for (const int level : {1, 2, 1}) {
+      if (!engine.ok()) break;
+      EXPECT_TRUE(engine.value()->sleep(level).ok());
+      EXPECT_TRUE(engine.value()->wake_up().ok());
+      const auto outputs = engine.value()->generate({request(0, 20, 12)});
+      EXPECT_EQ(outputs[0].token_ids, expected(0, 20, 12));
+    }
+    if (engine.ok()) {
+      // Ends asleep.
+      EXPECT_TRUE(engine.value()->sleep(2).ok());
+      std::move(engine).value().reset();
+    }
+    other.join();
+  }
+}
+
 TEST_F(ProcessRanks, ARankOfAnotherConfigurationEndsBoth) {
   EngineConfig two = config(0);
   two.parallel.tensor_parallel_size = 2;

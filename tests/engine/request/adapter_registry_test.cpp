@@ -214,6 +214,26 @@ TEST_F(Adapters, TextsAreTheSameWithEveryDrafter) {
   }
 }
 
+// Places of adapters keep what they hold, or are filled again, at each level.
+TEST_F(Adapters, OutliveASleep) {
+  for (const int ranks : {1, 2}) {
+    if (!missing_devices(ranks).empty()) continue;
+    EngineConfig wanted = drafting("eagle3", config(3));
+    wanted.enable_sleep_mode = true;
+    wanted.cpu_threads = 1;
+    wanted.parallel.tensor_parallel_size = ranks;
+    const auto engine = make(wanted);
+    ASSERT_NE(engine, nullptr);
+    const Texts before = run(*engine, kPrompts, 0.8f);
+    for (const int level : {1, 2, 1}) {
+      ASSERT_TRUE(engine->sleep(level).ok());
+      ASSERT_TRUE(engine->load_adapter({"few", folder_->file("few"), ""}, true).ok());
+      ASSERT_TRUE(engine->wake_up().ok());
+      EXPECT_EQ(run(*engine, kPrompts, 0.8f), before) << level;
+    }
+  }
+}
+
 TEST_F(Adapters, MoreOfThemThanPlacesTakeTurns) {
   for (const int places : {1, 2}) {
     const auto engine = make(drafting("ngram", config(places)));
