@@ -1,5 +1,6 @@
 #include "device/cuda/cuda_device.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -147,7 +148,9 @@ void CudaDevice::deallocate(void* pointer, MemoryKind kind) {
   }
 }
 
+// NCCL may register what captured steps send, and would go on with memory that was given back.
 Status CudaDevice::allow_sleep() {
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);
   FT_ASSIGN_OR_RETURN(mapped_, MappedMemory::make(ordinal_));
   return {};
 }

@@ -211,6 +211,7 @@ class EngineLoop {
   bool is_closing_ = false;                    // what comes now waits until the loop has rested
   RequestState* aside_ = nullptr;              // what has come so, oldest first
   RequestState* last_aside_ = nullptr;         // its end
+  bool is_told_ = false;                       // something has changed, perhaps in another engine
   // What this engine tells those that share layers with it.
   enum class RestWish : uint8_t { kNone, kWants, kRests };
   RestWish rest_wish_ = RestWish::kNone;

@@ -29,7 +29,7 @@ void EngineLoop::end_turn(uint64_t next_step) {
 void EngineLoop::take_in() {
   RequestState* const come = intake_.take();
   is_closing_ ? set_aside(come) : add_submitted(come);
-  (void)intake_.take_change_announcement();
+  is_told_ |= intake_.take_change_announcement();
   const bool ends = intake_.take_end_announcement();
   const bool is_late = next_deadline_ns_ != INT64_MAX && now_ns() >= next_deadline_ns_;
   if (aside_ != nullptr && (come != nullptr || ends || is_late)) add_due_aside();

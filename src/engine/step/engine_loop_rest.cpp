@@ -107,13 +107,13 @@ void EngineLoop::stay_at_rest() {
   rest_wish_ = RestWish::kRests;
   const bool has_others = feed_ != nullptr || agreement_ != nullptr;
   for (;;) {
-    const bool is_told = intake_.take_change_announcement();
     take_in();
     note_occupancy();
     if (!rest_gate_.is_resting() || intake_.stopping()) break;
     if (has_others && !failed_.load() && ranks_ != nullptr && ranks_->have_ended()) {
       fail_everything(internal_error("the ranks of this engine have ended while it slept"));
     }
+    const bool is_told = std::exchange(is_told_, false);
     if (is_told && agreement_ != nullptr && !failed_.load()) run_empty_step();
     const int64_t look = has_others ? now_ns() + kNsBetweenLooks : INT64_MAX;
     intake_.wait_until(std::min(next_deadline_ns_, look));
