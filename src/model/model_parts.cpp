@@ -27,7 +27,7 @@ int positions_of_keys(const ModelConfig& config) {
   for (const LayerConfig& layer : config.layers) {
     if (layer.chooses) return layer.compress;
   }
-  return 1;
+  return config.latent.index.pool;
 }
 
 // Whether any layer attends to positions. Of an architecture that is not known it is.

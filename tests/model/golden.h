@@ -122,7 +122,7 @@ inline std::vector<GoldenCase> recurrent_cases() {
                        "kimi_linear",    "kimi_k3",        "bailing_v2_5",
                        "minimax",        "olmo_hybrid",    "qwen3_5",
                        "qwen3_5_moe",    "qwen3_next",     "deepseek_v4",
-                       "rwkv7"});
+                       "rwkv7",          "lara_mini",      "glm5_next"});
 }
 
 // Mixtures of experts, some of them with latent attention.
@@ -144,7 +144,8 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "granitemoe",    "granitemoeshared",
                        "exaone_moe",    "flex_olmo",
                        "glm4v_moe",     "granitemoe_swa",
-                       "hy_v3",         "mellum",
+                       "hy_v3",         "hy_v4",
+                       "mellum",
                        "solar_open",    "gemma4-moe",
                        "gpt_oss",       "ernie4_5_moe-bias",
                        "hunyuan-moe",   "kimi_k2",

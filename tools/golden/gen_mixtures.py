@@ -216,6 +216,17 @@ def with_deepseek_v4_names(stored):
     return renamed
 
 
+def with_hy_v4_names(stored):
+    """As published: transformers turns its own names back in the wrong order, and gates of MLPs with them."""
+    renamed = {}
+    for key, weight in stored.items():
+        for part in ("hc_attn_layer", "hc_mlp_layer"):
+            key = key.replace(f"hc_pre.{part}.", f"{part}.hc_pre.")
+        key = key.replace("hc_pre.hc_head.", "hc_head.")
+        renamed[key if "self_attn" in key else key.replace("linear_gate", "gate_proj")] = weight
+    return renamed
+
+
 def with_kimi_vl_names(stored):
     """As published: the text part beside a tower, of which one matrix stands for all."""
     named = {"language_model." + key: weight for key, weight in stored.items()}
@@ -287,6 +298,8 @@ def write_weights(name, model, folder, config):
         stored = with_ling_names(stored)
     if name == "zamba2":
         stored = {key: weight for key, weight in stored.items() if key == first_block(key, config)}
+    if name == "hy_v4":
+        stored = with_hy_v4_names(stored)
     if name == "deepseek_v4":
         stored = with_deepseek_v4_names(stored)
     if name == "qwen3_5_moe":

@@ -115,11 +115,30 @@ ZAMBA = {"layers_block_type": ["mamba", "hybrid", "hybrid"], "num_hidden_layers"
 # Behind all others, as a model's place says how its weights are drawn.
 LATE = {
     "zamba2": recurrent("Zamba2ForCausalLM", "zamba2", **ZAMBA, use_mem_rope=True, use_shared_attention_adapter=True),
+    "lara_mini": mixtures.mixture("LaraMiniForCausalLM", "lara_mini", num_hidden_layers=3, attention_bias=False,
+                                  norm_topk_prob=True, sliding_window=24, **linear_models.EXPERTS,
+                                  **{key: value for key, value in linear_models.DELTA.items()
+                                     if key.startswith("linear")},
+                                  layer_types=["linear_attention", "sliding_attention", "full_attention"]),
+    "glm5_next": families.around("Glm5NextForConditionalGeneration", "glm5_next", mixtures.deepseek(
+        "", "glm5_next_text", without=["architectures", "tie_word_embeddings", "rope_theta", "moe_layer_freq", "ep_size",
+                                       "seq_aux", "first_k_dense_replace", "torch_dtype"],
+        num_hidden_layers=3, qk_rope_head_dim=0, head_dim=0, n_routed_experts=4, n_group=1, topk_group=1,
+        norm_topk_prob=True, routed_scaling_factor=2.0, **{**mixtures.INDEXER, "index_topk": 32},
+        index_kpool=4,
+        mlp_layer_types=["dense", "sparse", "sparse"], layer_types=["linear_attention", "indexed_attention",
+                                                                    "indexed_attention"],
+        indexer_types=["full", "full", "shared"], linear_num_heads=4, linear_head_dim=16, linear_conv_kernel_dim=4,
+        linear_lower_bound=-5.0, hc_mult=4, hc_eps=1e-3, hc_sinkhorn_iters=20, swiglu_limit=1.0),
+        vision_config={"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 64,
+                       "patch_size": 4, "image_size": 8, "projection_intermediate_size": 8, "spatial_merge_size": 2,
+                       "temporal_patch_size": 1}),
 }
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in [*MODELS, *LATE]}
 # What is read by another class of transformers than the one that the checkpoint names.
 REFERENCES = {}
+OUTSIDE = {}
 
 
 def random_weight(name, weight, config):

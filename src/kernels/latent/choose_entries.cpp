@@ -23,6 +23,7 @@ void choose_entries(Queue& queue, const ChooseEntriesArgs& args) {
   FT_CHECK(args.head_dim > 0 && args.head_dim <= kMaxIndexDim);
   FT_CHECK(args.head_dim % kIndexDimStep == 0);
   FT_CHECK(args.positions_each > 0);
+  FT_CHECK(args.spreads == 0 || args.positions_each % args.context_size == 0);
   FT_CHECK(args.top > 0 && args.top <= kMaxChosen);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   queue.launch(args);

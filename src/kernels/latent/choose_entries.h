@@ -16,7 +16,9 @@ namespace foretoken {
 // the lower position first where scores are equal; all of them where there are no more. With
 // positions_each > 1 a key stands for so many positions (DeepSeek V4): the row sees the keys of
 // those that end before p + 1, from kv_begin on, which may be none, and "position" below is a key's
-// number. Scores are floats, their sums have one order whatever rows are beside, and NaN counts as
+// number. With `spreads` (GLM 5.3) what comes out are all positions that the chosen keys stand for,
+// and those behind the last whole key, as entries of blocks of positions_each times as many. Scores
+// are floats, their sums have one order whatever rows are beside, and NaN counts as
 // the highest.
 //
 // What comes out is for an attention op that is told of a sequence for each row: positions as
@@ -34,7 +36,7 @@ struct ChooseEntriesArgs {
   const int32_t* positions;     // [max_rows]
   const int32_t* row_slot;      // [max_rows]
   const int32_t* block_tables;  // [slots, max_blocks]
-  int32_t* entries;             // [max_rows, top]; what is behind `last` stays
+  int32_t* entries;             // [max_rows, listed_entries]; what is behind `last` stays
   int32_t* last;                // [max_rows] number of own entries - 1; of several ranks, this
                                 // times context_size + context_rank
   int32_t* rows;                // [max_rows]
@@ -49,8 +51,17 @@ struct ChooseEntriesArgs {
   DType dtype;               // kF32 or kBF16
   int32_t context_size = 1;  // as of KvLayer
   int32_t context_rank = 0;
-  int32_t positions_each = 1;
+  int32_t positions_each = 1;  // with `spreads` a multiple of context_size
+  int32_t spreads = 0;
 };
+
+// Entries of a row.
+FT_HD constexpr int32_t listed_entries(int32_t top, int32_t positions_each, bool spreads) {
+  return spreads ? top * positions_each + positions_each - 1 : top;
+}
+FT_HD inline int32_t listed_entries(const ChooseEntriesArgs& a) {
+  return listed_entries(a.top, a.positions_each, a.spreads != 0);
+}
 
 // Keys [begin, end) that the row at a position sees.
 struct SeenKeys {
@@ -61,6 +72,20 @@ FT_HD inline SeenKeys seen_keys(const ChooseEntriesArgs& a, int32_t position) {
   const int32_t end = (position + 1) / a.positions_each;
   const int32_t last = end > 0 ? end - 1 : 0;
   return {a.kv_begin < last ? a.kv_begin : last, end};
+}
+
+// Positions of a row behind the last whole key, with `spreads`: those that this rank holds, and
+// where the first of them lies.
+struct TailPositions {
+  int32_t own;
+  int64_t first;
+};
+// key_entry: the entry that a key of them would have.
+FT_HD inline TailPositions tail_positions(const ChooseEntriesArgs& a, int32_t position,
+                                          int64_t key_entry) {
+  const int32_t behind = (position + 1) % a.positions_each - a.context_rank;
+  const int32_t own = behind > 0 ? (behind + a.context_size - 1) / a.context_size : 0;
+  return {own, key_entry * a.positions_each / a.context_size};
 }
 
 inline constexpr int kIndexDimStep = 16;

@@ -9,15 +9,16 @@ namespace foretoken {
 
 void compress_rows(Queue& queue, const CompressRowsArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.bias != nullptr);
-  FT_CHECK(args.norm != nullptr && args.inv_freq != nullptr && args.positions != nullptr);
+  FT_CHECK(args.positions != nullptr && (args.rope_dim == 0 || args.inv_freq != nullptr));
   FT_CHECK(args.row_slot != nullptr && args.kv_slot != nullptr && args.history != nullptr);
   FT_CHECK(args.entries != nullptr && args.max_rows > 0 && args.block_size > 0);
   FT_CHECK(args.head_dim > 0 && args.head_dim <= kMaxCompressedDim);
   FT_CHECK(args.head_dim % kCompressedStep == 0 && args.ratio >= 2);
-  FT_CHECK(args.rope_dim > 0 && args.rope_dim % 2 == 0 && args.rope_dim <= args.head_dim);
+  FT_CHECK(args.rope_dim >= 0 && args.rope_dim % 2 == 0 && args.rope_dim <= args.head_dim);
   FT_CHECK(args.x_stride >= 2 * compressed_width(args));
   FT_CHECK(args.history_stride >= 2 * compressed_width(args));
-  FT_CHECK(args.history_rows >= compressed_span(args) && args.norm_eps > 0);
+  FT_CHECK(args.history_rows >= compressed_span(args) && args.norm_eps >= 0);
+  FT_CHECK(args.norm == nullptr || args.norm_eps > 0);
   FT_CHECK(args.context_size > 0 && args.context_rank >= 0);
   FT_CHECK(args.context_rank < args.context_size);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);

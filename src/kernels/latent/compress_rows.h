@@ -19,8 +19,8 @@ namespace foretoken {
 //    the softmax over these positions of gate(q)[c] + bias[q % ratio][c]; where windows overlap,
 //    over the positions of the window before it, if there is one, with c, and those of the window
 //    itself with head_dim + c;
-// 2. entry becomes entry / sqrt(mean(entry^2) + norm_eps) * norm;
-// 3. its last rope_dim elements turn as TurnTailsArgs says, by the window's first position;
+// 2. where there is a norm, entry becomes entry / sqrt(mean(entry^2) + norm_eps) * norm;
+// 3. its last rope_dim elements, if any, turn as TurnTailsArgs says, by the window's first position;
 // 4. it goes to `entries`, which have ceil(block_size / ratio) of a block of the sequence: to place
 //    (slot % block_size) / ratio of the block that the row's KV slot lies in. Where ranks share the
 //    positions, entry number n is of rank n % context_size, and places are divided by the ranks.
@@ -38,7 +38,7 @@ struct CompressRowsArgs {
   const StepCounts* counts;
   const float* x;            // [max_rows, x_stride], the values, then the gates
   const float* bias;         // [ratio, width]
-  const float* norm;         // [head_dim]
+  const float* norm;         // [head_dim] or null
   const float* inv_freq;     // [rope_dim / 2]
   const int32_t* positions;  // [max_rows]
   const int32_t* row_slot;   // [max_rows]

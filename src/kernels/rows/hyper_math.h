@@ -19,7 +19,9 @@ FT_HD_INLINE float entering(const FoldStreamsArgs& a, const float* products, int
 // How much of what is made goes to stream s.
 FT_HD_INLINE float leaving(const FoldStreamsArgs& a, const float* products, int s) {
   const int i = a.num_streams + s;
-  return mul(2.0f, activation_math::sigmoid(add(mul(products[i], a.scale[1]), a.base[i])));
+  const float share =
+      mul(a.gift, activation_math::sigmoid(add(mul(products[i], a.scale[1]), a.base[i])));
+  return a.rounds > 0 ? share : add(share, a.eps);
 }
 
 // Divides `count` numbers, `stride` apart, by their sum.
@@ -49,7 +51,8 @@ FT_HD_INLINE void soften_row(const FoldStreamsArgs& a, const float* products, in
 FT_HD_INLINE void mixing_weights(const FoldStreamsArgs& a, const float* products, float* weights) {
   const int count = a.num_streams;
   float mix[kMaxHyperStreams * kMaxHyperStreams];
-  for (int j = 0; j < count; ++j) soften_row(a, products, j, mix + j * count);
+  for (int i = 0; a.rounds == 0 && i < count * count; ++i) mix[i] = i % (count + 1) == 0 ? 1 : 0;
+  for (int j = 0; a.rounds > 0 && j < count; ++j) soften_row(a, products, j, mix + j * count);
   for (int round = 0; round < a.rounds; ++round) {
     for (int j = 0; round > 0 && j < count; ++j) divide_by_sum(mix + j * count, count, 1, a.eps);
     for (int s = 0; s < count; ++s) divide_by_sum(mix + s, count, count, a.eps);

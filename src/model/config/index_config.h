@@ -15,6 +15,9 @@ struct IndexConfig {
   int32_t head_dim = 0;
   int32_t top = 0;  // 0: rows attend to all that they see
   bool paired = false;
+  bool turns_last = false;
+  float norm_eps = 1e-6f;
+  int32_t pool = 1;
 
   bool exists() const { return top > 0; }
 };

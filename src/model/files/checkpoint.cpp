@@ -224,6 +224,7 @@ void Checkpoint::rename(std::string (*new_name)(const std::string& name)) {
 // Of several models in a folder none is the one.
 void Checkpoint::unwrap_names() {
   if (has_own_stream_names(tensors_)) return rename(published_stream_name);
+  if (has_moved_stream_names(tensors_)) rename(unmoved_stream_name);
   std::set<std::string> wrappers;
   for (const auto& [name, tensor] : tensors_) {
     if (const std::string_view wrapper = wrapper_of(name); !wrapper.empty()) {

@@ -27,6 +27,7 @@ KvGroupSpec layout_of(const LatentSpec& mixer, DType dtype, KvFormat format) {
           .format = format,
           .value_dim = mixer.kv_rank,
           .index = {.dim = mixer.index.head_dim,
+                    .positions = mixer.index.pool,
                     .num_layers = mixer.index.exists() && mixer.index.own ? 1 : 0}};
 }
 
@@ -92,7 +93,8 @@ LatentSpec latent_of(const ModelConfig& config, const LayerConfig& layer) {
           .kv_scale = latent.kv_scale,
           .paired = latent.paired,
           .index = {latent.index.num_heads, latent.index.head_dim, latent.index.top,
-                    latent.index.paired, !layer.shares_index}};
+                    latent.index.paired, !layer.shares_index, latent.index.turns_last,
+                    latent.index.norm_eps, latent.index.pool}};
 }
 
 CompressedSpec compressed_of(const ModelConfig& config, const LayerConfig& layer) {

@@ -9,6 +9,8 @@
 #include "kernels/attention/gate_heads.h"
 #include "kernels/attention/rope_kv.h"
 #include "kernels/experts/route_experts.h"
+#include "kernels/latent/choose_entries.h"
+#include "kernels/rows/fold_streams.h"
 #include "model/config/architecture.h"
 #include "model/config/config.h"
 #include "model/layer/layer_state.h"
@@ -149,10 +151,17 @@ struct IndexSpec {
   int32_t num_heads = 0;
   int32_t head_dim = 0;  // of queries and of the key of a position in the KV cache
   int32_t top = 0;       // positions that a row attends to; 0: there is no indexer
-  bool paired = false;   // as of LatentSpec; of the front of heads, as wide as its rope_dim
+  bool paired = false;   // as of LatentSpec; of the turning part of heads, as wide as its rope_dim
   bool own = true;       // false: rows attend to what the last layer with an indexer has chosen
+  bool turns_last = false;  // the turning part ends heads in the checkpoint, instead of beginning
+  float norm_eps = 1e-6f;   // of keys
+  // Positions that have one key, the mean of theirs by gates that are learned; rows choose `top`
+  // such keys and see all of their positions, and those behind the last whole one (GLM 5.3).
+  int32_t pool = 1;
 
   bool exists() const { return top > 0; }
+  // Entries that a row may attend to.
+  int32_t listed() const { return listed_entries(top, pool, pool > 1); }
 };
 
 // Latent attention (DeepSeek-AI 2024, V2): all heads read one compressed key and value of a
@@ -169,12 +178,15 @@ struct LatentSpec {
   bool bias = false;      // of q_a_proj (or q_proj) and kv_a_proj_with_mqa
   bool o_bias = false;
   float kv_scale = 1;  // of what is compressed, once it is normed (LongCat Flash)
+  float norm_eps = 1e-6f;  // of what is compressed
   bool paired = true;  // the turning pairs lie side by side in the checkpoint
+  bool still = false;  // the checkpoint has no elements that turn, in whose places are zeros
   QueryScale query_scale = {};
   IndexSpec index = {};  // whole on every rank
   const char* base = "self_attn.";
   const char* indexer = "indexer.";
   const char* o = "o_proj";
+  const char* sinks = nullptr;      // [num_heads], as of AttentionArgs; null: there are none
   const char* gate_proj = nullptr;  // of `gates`; null: there are none
   HeadGates gates = HeadGates::kEachHead;
   // Whole queries are made of the compressed ones as they are behind their norm and before it, and
@@ -194,6 +206,18 @@ struct LatentSpec {
   int32_t entry_dim() const { return kv_rank + rope_dim; }  // of a position in the KV cache
   // What the first product makes: compressed or whole queries, then what goes to the cache.
   int32_t first_size() const { return (q_rank > 0 ? q_rank : q_size()) + entry_dim(); }
+  // Of a head's queries, and of what is compressed, what the checkpoint has.
+  PaddedHeads padded_queries() const {
+    return still ? PaddedHeads{nope_dim, head_dim()} : PaddedHeads{};
+  }
+  PaddedHeads padded_entry() const {
+    return still ? PaddedHeads{kv_rank, entry_dim()} : PaddedHeads{};
+  }
+  // Keys and gates of positions whose key is not whole yet.
+  StateSpec state() const {
+    const bool pools = index.exists() && index.own && index.pool > 1;
+    return pools ? StateSpec{2 * index.head_dim, index.pool, {}} : StateSpec{};
+  }
 };
 
 // Attention to a window and to entries compressed of several positions each (DeepSeek V4). All
@@ -471,6 +495,11 @@ LayerSpec sandwich_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_for
 LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward);
 // The layer of Llama and of all that differ in numbers alone.
 LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
+
+// What parts learn of the streams that they read and give to.
+inline StreamWeights learned_of(const HyperConfig& hyper) {
+  return hyper.rounds > 0 ? StreamWeights::kMix : StreamWeights::kGive;
+}
 
 // The norms of a model: its architecture's, of root mean squares where its config.json says so.
 NormForm norms_of(const ModelConfig& config, const DecoderTraits& traits);

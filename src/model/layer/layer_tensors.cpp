@@ -61,7 +61,8 @@ class LayerTensorList {
 
   void add(const LatentSpec& mixer) {
     const std::string base = mixer.base;
-    const int64_t q_size = mixer.q_size(), kv_rank = mixer.kv_rank;
+    const int64_t q_size = mixer.padded_queries().of_file(mixer.q_size());
+    const int64_t kv_rank = mixer.kv_rank;
     if (mixer.q_rank > 0) {
       add_linear(base + "q_a_proj", mixer.q_rank, mixer.inputs, mixer.bias);
       all_.push_back({base + "q_a_layernorm.weight", mixer.q_rank});
@@ -73,7 +74,8 @@ class LayerTensorList {
     } else {
       add_linear(base + "q_proj", q_size, mixer.inputs, mixer.bias);
     }
-    add_linear(base + "kv_a_proj_with_mqa", mixer.entry_dim(), mixer.inputs, mixer.bias);
+    add_linear(base + "kv_a_proj_with_mqa", mixer.padded_entry().of_file(mixer.entry_dim()),
+               mixer.inputs, mixer.bias);
     all_.push_back({base + "kv_a_layernorm.weight", kv_rank});
     add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
                kv_rank, false);
@@ -81,6 +83,7 @@ class LayerTensorList {
     if (mixer.gate_proj != nullptr && !mixer.gates_with_queries) {
       add_linear(base + mixer.gate_proj, mixer.num_gates(), mixer.inputs, false);
     }
+    if (mixer.sinks != nullptr) all_.push_back({base + mixer.sinks, mixer.num_heads});
     if (mixer.index.exists() && mixer.index.own) add_indexer(base + mixer.indexer, mixer);
   }
 
@@ -158,6 +161,9 @@ class LayerTensorList {
       case LinearFiles::kByHead:
         add_linear(base + mixer.in_qkv, channels, mixer.inputs, mixer.in_bias);
         add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
+        break;
+      case LinearFiles::kJoined:
+        add_linear(base + mixer.in_qkv, mixer.first_size() + 2 * heads, mixer.inputs, false);
         break;
       case LinearFiles::kByGroup:
         add_linear(base + mixer.in_qkv, mixer.first_size(), mixer.inputs, mixer.in_bias);
@@ -303,8 +309,8 @@ class LayerTensorList {
       add_query(layer.depth.feed_forward_norm, layer.depth.feed_forward_query);
     }
     if (!layer.hyper.exist()) return;
-    add_hyper("hc_attn_", layer.hyper);
-    add_hyper("hc_ffn_", layer.hyper);
+    add_hyper(layer.hyper.of_mixer, layer.hyper);
+    add_hyper(layer.hyper.of_feed_forward, layer.hyper);
   }
 
   std::vector<LayerTensor> take() { return std::move(all_); }
@@ -342,10 +348,10 @@ class LayerTensorList {
   }
 
   void add_hyper(const std::string& name, const HyperConfig& hyper) {
-    const int64_t made = num_hyper_weights(hyper.count, true);
+    const int64_t made = num_hyper_weights(hyper.count, learned_of(hyper));
     all_.push_back({name + "fn", made, int64_t{hyper.count} * hidden_});
     all_.push_back({name + "base", made});
-    all_.push_back({name + "scale", 3});
+    all_.push_back({name + "scale", num_hyper_scales(learned_of(hyper))});
   }
 
   void add_indexer(const std::string& base, const LatentSpec& mixer) {
@@ -356,6 +362,9 @@ class LayerTensorList {
     add_linear(base + "wq_b", int64_t{index.num_heads} * index.head_dim, mixer.q_rank, false);
     all_.push_back({base + "k_norm.weight", index.head_dim});
     all_.push_back({base + "k_norm.bias", index.head_dim});
+    if (index.pool == 1) return;
+    all_.push_back({base + "index_kpool_compress_gate", index.head_dim, mixer.inputs});
+    all_.push_back({base + "index_kpool_compress_ape", index.pool, index.head_dim});
   }
 
   void add_block_index(const std::string& base, const GqaSpec& mixer) {

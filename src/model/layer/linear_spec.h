@@ -20,6 +20,7 @@ enum class LinearFiles : uint8_t {
   // As kApart, but queries, keys and values too are tensors of their own, and so are their
   // convolutions, or these are one (OLMo, Kimi).
   kEach,
+  kJoined,  // one tensor [q | k | v | z | b | a] (Lara)
   kByHead,  // qkv, in which a head's q, k and v lie together, and z (MiniMax)
 };
 

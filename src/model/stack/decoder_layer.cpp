@@ -109,8 +109,10 @@ Status load_layer(PartLoader& loader, const std::string& base, const LayerSpec& 
     FT_RETURN_IF_ERROR(out->laurel.load(loader, base, spec.laurel_rank));
   }
   if (spec.hyper.exist()) {
-    FT_RETURN_IF_ERROR(out->mixer_streams.load(loader, base + "hc_attn_", true));
-    FT_RETURN_IF_ERROR(out->feed_forward_streams.load(loader, base + "hc_ffn_", true));
+    const StreamWeights learned = learned_of(spec.hyper);
+    FT_RETURN_IF_ERROR(out->mixer_streams.load(loader, base + spec.hyper.of_mixer, learned));
+    FT_RETURN_IF_ERROR(
+        out->feed_forward_streams.load(loader, base + spec.hyper.of_feed_forward, learned));
   }
   if (spec.streams.exist()) {
     FT_RETURN_IF_ERROR(out->streams.load(loader, base, spec.streams));

@@ -1,22 +1,38 @@
 #include "model/stack/hyper_streams.h"
 
-#include "kernels/rows/fold_streams.h"
+#include <cmath>
+#include <vector>
+
 #include "kernels/rows/spread_streams.h"
 
 namespace foretoken {
 
-Status HyperConnection::load(PartLoader& loader, const std::string& name, bool mixes) {
+Status HyperConnection::load(PartLoader& loader, const std::string& name,
+                             StreamWeights learned) {
   const ModelConfig& config = loader.config();
-  const int64_t made = num_hyper_weights(config.hyper.count, mixes);
+  const int64_t made = num_hyper_weights(config.hyper.count, learned);
   const int64_t width = int64_t{config.hyper.count} * config.hidden_size;
   TensorPart part{name + "fn", made * width, 0, made * width};
   part.row_size = width;
   FT_RETURN_IF_ERROR(loader.load_vector({part}, &fn));
   FT_RETURN_IF_ERROR(loader.load_vector({{name + "base", made}}, &base));
-  return loader.load_vector({{name + "scale", mixes ? 3 : 1}}, &scale);
+  return loader.load_vector({{name + "scale", num_hyper_scales(learned)}}, &scale);
+}
+
+Status HyperConnection::make_mean(PartLoader& loader) {
+  const HyperConfig& hyper = loader.config().hyper;
+  constexpr const char* kWhat = "shares of streams";
+  const auto count = static_cast<size_t>(hyper.count);
+  const size_t width = count * static_cast<size_t>(loader.config().hidden_size);
+  const double share = 1.0 / hyper.count - hyper.eps;
+  const std::vector<float> shares(count, static_cast<float>(std::log(share / (1 - share))));
+  FT_RETURN_IF_ERROR(loader.upload(std::vector<float>(count * width), kWhat, &fn));
+  FT_RETURN_IF_ERROR(loader.upload(shares, kWhat, &base));
+  return loader.upload({0.0f}, kWhat, &scale);
 }
 
 double HyperStreams::num_weights(const ModelConfig& config) {
+  if (config.hyper.of_end == nullptr) return 0;
   const double streams = config.hyper.count;
   return streams * (streams * config.hidden_size + 1) + 1;
 }
@@ -25,7 +41,9 @@ Status HyperStreams::load(PartLoader& loader, const std::string& body) {
   config_ = loader.config().hyper;
   hidden_ = loader.config().hidden_size;
   norm_eps_ = loader.config().rms_norm_eps;
-  return empty() ? Status() : last_.load(loader, body + "hc_head_", false);
+  if (empty()) return {};
+  if (config_.of_end == nullptr) return last_.make_mean(loader);
+  return last_.load(loader, body + config_.of_end, StreamWeights::kEnter);
 }
 
 Status HyperStreams::take_scratch(const ScratchSource& source) {
@@ -53,7 +71,8 @@ void HyperStreams::fold(const LayerRows& rows, const HyperConnection& part, floa
                             .size = hidden_,
                             .rounds = config_.rounds,
                             .norm_eps = norm_eps_,
-                            .eps = config_.eps});
+                            .eps = config_.eps,
+                            .gift = config_.gift});
 }
 
 void HyperStreams::spread(const LayerRows& rows, const float* made) {

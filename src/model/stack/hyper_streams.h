@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/rows/fold_streams.h"
 #include "model/layer/layer_rows.h"
 #include "model/layer/part_loader.h"
 #include "model/layer/stage_cut.h"
@@ -15,9 +16,10 @@ struct HyperConnection {
   const float* scale = nullptr;
 
   bool exists() const { return fn != nullptr; }
-  // `name`: what stands before "fn", "base" and "scale"; mixes: as of num_hyper_weights. Errors as
-  // of WeightLoader.
-  Status load(PartLoader& loader, const std::string& name, bool mixes);
+  // `name`: what stands before "fn", "base" and "scale". Errors as of WeightLoader.
+  Status load(PartLoader& loader, const std::string& name, StreamWeights learned);
+  // One by which each stream enters with an equal share.
+  Status make_mean(PartLoader& loader);
 };
 
 // The streams of hidden states that each part of a layer reads as one and gives its output to

@@ -12,9 +12,18 @@ struct PairedHeads {
   int32_t rows = 0;     // of a head
   int32_t turning = 0;  // even; 0: the rows are as they are wanted
   int32_t first = 0;    // the first one that turns
+  int32_t last = 0;     // so many that end a head in the file are wanted in front of its others
 
+  bool are_as_wanted() const { return turning == 0 && last == 0; }
   // Which row of the file is wanted at `row`.
   int64_t source_of(int64_t row) const {
+    if (last == 0) return unpaired(row);
+    const int64_t at = row % rows;
+    return row - at + (unpaired(at) + rows - last) % rows;
+  }
+
+ private:
+  int64_t unpaired(int64_t row) const {
     if (turning == 0) return row;
     const int64_t at = row % rows - first, half = turning / 2;
     if (at < 0 || at >= turning) return row;

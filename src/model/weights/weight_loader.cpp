@@ -177,7 +177,7 @@ Result<RowRun> WeightLoader::find_run(const TensorPart& part, const ColumnRange&
 Status WeightLoader::add_runs(const TensorPart& part, const ColumnRange& cols,
                               std::vector<RowRun>* runs) {
   FT_ASSIGN_OR_RETURN(const RowRun whole, find_run(part, cols));
-  if (part.paired.turning == 0) {
+  if (part.paired.are_as_wanted()) {
     runs->push_back(whole);
     return {};
   }
@@ -417,7 +417,7 @@ Result<const float*> WeightLoader::vector(Arena& arena, std::span<const TensorPa
     FT_ASSIGN_OR_RETURN(const TensorView* tensor, find_weights(part.name, shape));
     tensor = in_halves(tensor, part.alternating, true);
     if (tensor != nullptr && tensor->is_whole_norm) piece.offset = 0;
-    if (part.paired.turning == 0) {
+    if (part.paired.are_as_wanted()) {
       piece.runs.push_back({tensor, part.first_row, part.wanted()});
     } else {
       for (int64_t i = part.first_row; i < part.first_row + part.wanted(); ++i) {

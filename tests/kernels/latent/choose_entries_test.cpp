@@ -71,10 +71,11 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<I
   }
 
   Chosen choose(const Rows& rows, int kv_begin = 0, int context_size = 1, int context_rank = 0,
-                int positions_each = 1) {
+                int positions_each = 1, bool spreads = false) {
     const auto count = static_cast<size_t>(rows.count());
     const TypedData q = typed_data(rows.q, GetParam().dtype);
-    const auto width = static_cast<size_t>(top_);
+    const int listed = listed_entries(top_, positions_each, spreads);
+    const auto width = static_cast<size_t>(listed);
     auto* entries = to_device(std::vector<int32_t>(count * width, -1));
     auto* last = to_device(std::vector<int32_t>(count, -1));
     auto* numbers = to_device(std::vector<int32_t>(count, -1));
@@ -99,8 +100,9 @@ class ChooseEntriesTest : public RowOpTest, public testing::WithParamInterface<I
                              .dtype = GetParam().dtype,
                              .context_size = context_size,
                              .context_rank = context_rank,
-                             .positions_each = positions_each});
-    return {top_, read(entries, count * width), read(last, count), read(numbers, count)};
+                             .positions_each = positions_each,
+                             .spreads = spreads ? 1 : 0});
+    return {listed, read(entries, count * width), read(last, count), read(numbers, count)};
   }
 
   int32_t entry_at(int slot, int position) const {
@@ -160,6 +162,34 @@ TEST_P(ChooseEntriesTest, KeysOfSeveralPositionsAreThoseOfOneEach) {
   for (int32_t& position : of_keys.positions) position = (position + 1) / 4 - 1;
   const Chosen single = choose(of_keys);
   for (int r = 1; r < rows.count(); ++r) EXPECT_EQ(chosen.of(r), single.of(r - 1)) << r;
+}
+
+// All positions of the keys that are chosen, then those that have no whole key yet; ranks that
+// share positions have theirs.
+TEST_P(ChooseEntriesTest, KeysOfSeveralPositionsSpreadToAllOfThem) {
+  const Rows rows = rows_of({2, 3, 30, 47, 159, 52}, {0, 0, 1, 1, 2, 1});
+  const Chosen keys = choose(rows, 0, 1, 0, 4), chosen = choose(rows, 0, 1, 0, 4, true);
+  for (int r = 0; r < rows.count(); ++r) {
+    std::vector<int32_t> wanted;
+    for (const int32_t key : keys.of(r)) {
+      for (int j = 0; j < 4; ++j) wanted.push_back(4 * key + j);
+    }
+    const int seen = rows.positions[size_t(r)] + 1;
+    for (int j = 0; j < seen % 4; ++j) {
+      wanted.push_back(4 * entry_at(rows.slots[size_t(r)], seen / 4) + j);
+    }
+    EXPECT_EQ(chosen.of(r), wanted) << r;
+    for (int rank = 0; rank < 2; ++rank) {
+      const Chosen part = choose(rows, 0, 2, rank, 4, true);
+      std::vector<int32_t> held;
+      for (const int32_t entry : wanted) {
+        if (entry % 2 == rank) held.push_back(entry / 2);
+      }
+      const auto from = part.entries.begin() + ptrdiff_t{r} * part.top;
+      EXPECT_EQ(std::vector<int32_t>(from, from + ptrdiff_t(held.size())), held) << r;
+      EXPECT_EQ(part.last[size_t(r)], (int32_t(held.size()) - 1) * 2 + rank) << r;
+    }
+  }
 }
 
 TEST_P(ChooseEntriesTest, EqualScoresGoToLowerPositions) {

@@ -19,7 +19,7 @@ class FoldStreamsTest : public RowOpTest, public testing::WithParamInterface<int
 
   void SetUp() override {
     RowOpTest::SetUp();
-    const auto made = size_t(num_hyper_weights(count(), true));
+    const auto made = size_t(num_hyper_weights(count(), StreamWeights::kMix));
     streams_ = random_floats(size_t(kFoldMost * width()), 1);
     fn_ = random_floats(made * size_t(width()), 2, 0.2f);
     base_ = random_floats(made, 3);
@@ -105,6 +105,32 @@ TEST_P(FoldStreamsTest, RowsSayHowTheirStreamsAreWeighed) {
     }
   }
   for (int c = 0; c < kFoldSize; ++c) EXPECT_EQ(got[size_t(kFoldRows * kFoldSize + c)], 0);
+}
+
+// Those of Hy4, whose streams give nothing to each other.
+TEST_P(FoldStreamsTest, WithoutRoundsEachStreamKeepsItself) {
+  const int each = count() * (1 + count());
+  float* out = allocate<float>(size_t(kFoldMost * kFoldSize));
+  float* weights = allocate<float>(size_t(kFoldMost * each));
+  FoldStreamsArgs own = args(out, weights);
+  own.rounds = 0;
+  own.gift = 1.5f;
+  fold_streams(queue(), own);
+  const auto got = read(out, size_t(kFoldMost * kFoldSize));
+  const auto made = read(weights, size_t(kFoldMost * each));
+  for (int r = 0; r < kFoldRows; ++r) {
+    for (int c = 0; c < kFoldSize; ++c) {
+      ASSERT_NEAR(got[size_t(r * kFoldSize + c)], folded(r, c), 2e-5) << r << " " << c;
+    }
+    for (int s = 0; s < count(); ++s) {
+      const double gift = 1.5 * sigmoid_of(biased(r, count() + s, 1)) + kFoldEps;
+      ASSERT_NEAR(made[size_t(r * each + s)], gift, 1e-5) << r << " " << s;
+    }
+    for (int i = 0; i < count() * count(); ++i) {
+      const bool own_stream = i % (count() + 1) == 0;
+      ASSERT_EQ(made[size_t(r * each + count() + i)], own_stream ? 1 : 0) << r << " " << i;
+    }
+  }
 }
 
 // The last one, behind all layers.

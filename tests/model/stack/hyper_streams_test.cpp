@@ -24,7 +24,7 @@ class HyperStreamsTest : public test::PartTest {
     add_connection("layers.0.hc_attn_", (2 + kHyperStreams) * kHyperStreams, 3);
     Loaded loaded = load_part<Loaded>([this](PartLoader& loader, Loaded* out) {
       FT_RETURN_IF_ERROR(out->streams.load(loader, ""));
-      return out->part.load(loader, "layers.0.hc_attn_", true);
+      return out->part.load(loader, "layers.0.hc_attn_", StreamWeights::kMix);
     });
     EXPECT_EQ(unused_, "");
     EXPECT_TRUE(loaded.streams.take_scratch(scratch_source(kHyperRows)).ok());

@@ -98,15 +98,35 @@ void choose_best(const ChooseEntriesArgs& a, const SeenByRow& seen, const float*
   std::sort(ranked, ranked + count);
 }
 
+// The positions of `count` chosen keys, all that are seen where none is ranked, and those behind
+// the last whole key. Returns how many the rank holds.
+int spread_entries(const ChooseEntriesArgs& a, int64_t row, const SeenByRow& seen, int count,
+                   const uint64_t* ranked, int32_t* out) {
+  const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
+  const int held = a.positions_each / a.context_size;
+  int own = 0;
+  for (int i = 0; i < count; ++i) {
+    const int key = count < seen.count ? static_cast<int>(ranked[i]) : seen.begin + i;
+    const int64_t first = slot_at(a, table, key) * held;
+    for (int j = 0; j < held; ++j) out[own++] = static_cast<int32_t>(first + j);
+  }
+  const int32_t position = a.positions[row];
+  if ((position + 1) % a.positions_each == 0) return own;
+  const int64_t behind = slot_at(a, table, position / a.positions_each);
+  const TailPositions tail = tail_positions(a, position, behind);
+  for (int j = 0; j < tail.own; ++j) out[own++] = static_cast<int32_t>(tail.first + j);
+  return own;
+}
+
 void write_entries(const ChooseEntriesArgs& a, int64_t row, const float* scores) {
   const SeenByRow seen = seen_by_row(a, row);
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
-  int32_t* out = a.entries + row * a.top;
+  int32_t* out = a.entries + row * listed_entries(a);
   const int count = std::min(seen.count, a.top);
   uint64_t* ranked = thread_scratch<Candidates>().ranked;
   if (count < seen.count) choose_best(a, seen, scores, ranked);
-  int own = 0;
-  for (int i = 0; i < count; ++i) {
+  int own = a.spreads != 0 ? spread_entries(a, row, seen, count, ranked, out) : 0;
+  for (int i = 0; a.spreads == 0 && i < count; ++i) {
     const int position = count < seen.count ? static_cast<int>(ranked[i]) : seen.begin + i;
     const int64_t slot = slot_at(a, table, position);
     if (slot % a.context_size != a.context_rank) continue;

@@ -51,7 +51,7 @@ FT_HOT void add_term(const CompressedTerm& term, int dim, CompressedWindow& wind
 
 FT_HOT void close_window(const CompressRowsArgs& a, CompressedWindow& window) {
   for (int c = 0; c < a.head_dim; ++c) window.entry[c] /= window.sums[c];
-  norm_head(window.entry, a.head_dim, a.norm_eps, a.norm);
+  if (a.norm != nullptr) norm_head(window.entry, a.head_dim, a.norm_eps, a.norm);
 }
 
 void make_entry(const CompressRowsArgs& a, const StateRows& rows, int row) {

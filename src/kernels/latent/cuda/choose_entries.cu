@@ -11,6 +11,20 @@ namespace {
 
 constexpr int kSelectThreads = 1024;
 
+// The positions behind the last whole key, of which `out` gets those that the rank holds. Returns
+// how many these are.
+__device__ int add_tail(const ChooseEntriesArgs& args, const SeenPositions& seen, int row,
+                        int32_t* out) {
+  const int position = args.positions[row];
+  if ((position + 1) % args.positions_each == 0) return 0;
+  const int64_t behind = seen.entry(args, position / args.positions_each - seen.begin);
+  const TailPositions tail = tail_positions(args, position, behind);
+  for (int j = threadIdx.x; j < tail.own; j += kSelectThreads) {
+    out[j] = static_cast<int32_t>(tail.first + j);
+  }
+  return tail.own;
+}
+
 // Block: a row of the batch. Writes what it attends to: chosen positions, or of several ranks those
 // that this one holds.
 __global__ void __launch_bounds__(kSelectThreads)
@@ -20,14 +34,25 @@ __global__ void __launch_bounds__(kSelectThreads)
   const int row = batch.first + static_cast<int>(blockIdx.x);
   if (row >= args.counts->num_rows) return;
   const SeenPositions seen(args, row);
-  int32_t* out = args.entries + int64_t{row} * args.top;
+  int32_t* out = args.entries + int64_t{row} * listed_entries(args);
   const float* scores = args.workspace + blockIdx.x * batch.stride;
   const bool all = seen.count <= args.top;
   const auto rank_at = [&](int i) { return all ? 0 : ~score_order(scores[i]); };
   RankThreshold threshold{1, 0};
   if (!all) threshold = find_threshold<kSelectThreads>(seen.count, args.top, scratch, rank_at);
   int own;
-  if (args.context_size == 1) {
+  if (args.spreads != 0) {
+    const int held = args.positions_each / args.context_size;
+    own = held * visit_best<kSelectThreads>(
+                     seen.count, threshold, scratch, rank_at, KeepsAll(),
+                     [&](int index, int place) {
+                       const int64_t first = seen.entry(args, index) * held;
+                       for (int j = 0; j < held; ++j) {
+                         out[place * held + j] = static_cast<int32_t>(first + j);
+                       }
+                     });
+    own += add_tail(args, seen, row, out + own);
+  } else if (args.context_size == 1) {
     own = visit_best<kSelectThreads>(
         seen.count, threshold, scratch, rank_at, KeepsAll(),
         [&](int index, int place) { out[place] = static_cast<int32_t>(seen.entry(args, index)); });

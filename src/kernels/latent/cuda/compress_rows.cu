@@ -76,7 +76,9 @@ __global__ void __launch_bounds__(kTailThreads) make_entries_kernel(CompressRows
   const float factor = 1.0f / sqrtf(mean + args.norm_eps);
   for (int j = 0; j < kOwnChannels; ++j) {
     const int c = threadIdx.x + j * kTailThreads;
-    if (c < args.head_dim) normed[c] = entry[j] * factor * args.norm[c];
+    if (c < args.head_dim) {
+      normed[c] = args.norm == nullptr ? entry[j] : entry[j] * factor * args.norm[c];
+    }
   }
   __syncthreads();
   const int64_t place =

@@ -10,7 +10,7 @@
 namespace foretoken::cpu {
 namespace {
 
-constexpr int kMaxHyperWeights = num_hyper_weights(kMaxHyperStreams, true);
+constexpr int kMaxHyperWeights = num_hyper_weights(kMaxHyperStreams, StreamWeights::kMix);
 
 FT_HOT float hyper_product(const float* a, const float* b, int64_t size) {
   Lanes sum = {};
@@ -38,7 +38,7 @@ void fold_row(const FoldStreamsArgs& a, int64_t row) {
   const float* streams = a.streams + row * width;
   const float mean = hyper_product(streams, streams, width) / static_cast<float>(width);
   const float factor = 1.0f / std::sqrt(mean + a.norm_eps);
-  const int made = num_hyper_weights(a.num_streams, a.weights != nullptr);
+  const int made = num_hyper_weights(a.num_streams, a.learned());
   float products[kMaxHyperWeights];
   for (int i = 0; i < made; ++i) {
     products[i] = hyper_product(streams, a.fn + i * width, width) * factor;

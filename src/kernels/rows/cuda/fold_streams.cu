@@ -18,8 +18,8 @@ constexpr int kManyFoldRows = 4;     // of a cluster beyond
 constexpr int kLineFloats = 32;      // of a line of L2
 
 // Sums of a row: its products, then its squares.
-template <int Streams, bool Mixes>
-inline constexpr int kFoldSums = num_hyper_weights(Streams, Mixes) + 1;
+template <int Streams, StreamWeights Learned>
+inline constexpr int kFoldSums = num_hyper_weights(Streams, Learned) + 1;
 
 // Of one block.
 template <int Rows, int Sums>
@@ -143,6 +143,15 @@ __device__ void store_mixing_weights(const FoldStreamsArgs& args, const float* p
   if (lane < Streams * Streams) weights[Streams + lane] = own;
 }
 
+// The same where each stream keeps itself.
+template <int Streams>
+__device__ void store_giving_weights(const FoldStreamsArgs& args, const float* products,
+                                     float* weights) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < Streams) weights[lane] = hyper_math::leaving(args, products, lane);
+  if (lane < Streams * Streams) weights[Streams + lane] = lane % (Streams + 1) == 0 ? 1.0f : 0.0f;
+}
+
 // The block's columns of folded rows.
 template <int Streams>
 __device__ void store_folded(const FoldStreamsArgs& args, int row, int rank, int blocks,
@@ -161,10 +170,10 @@ __device__ void store_folded(const FoldStreamsArgs& args, int row, int rank, int
 
 // A cluster has Rows rows, of which each block sums up parts of the columns; every block then knows
 // all sums, and the last ones make the mixing weights.
-template <int Streams, bool Mixes, int Rows>
+template <int Streams, StreamWeights Learned, int Rows>
 __global__ void __launch_bounds__(kFoldThreads)
     fold_streams_kernel(FoldStreamsArgs args, int blocks) {
-  constexpr int kSums = kFoldSums<Streams, Mixes>;
+  constexpr int kSums = kFoldSums<Streams, Learned>;
   __shared__ FoldShared<Rows, kSums> shared;
   const int rank = static_cast<int>(blockIdx.x) % blocks;
   const int first = static_cast<int>(blockIdx.x) / blocks * Rows;
@@ -202,28 +211,37 @@ __global__ void __launch_bounds__(kFoldThreads)
   for (int r = 0; r < live; ++r) {
     store_folded<Streams>(args, first + r, rank, blocks, shared.shares[r]);
   }
-  if constexpr (Mixes) {
+  if constexpr (Learned != StreamWeights::kEnter) {
     if (rank != blocks - 1 || row >= live) return;
-    constexpr int kEach = Streams * (1 + Streams);
-    store_mixing_weights<Streams>(args, shared.products[row],
-                                  args.weights + int64_t{first + row} * kEach);
+    float* weights = args.weights + int64_t{first + row} * Streams * (1 + Streams);
+    if constexpr (Learned == StreamWeights::kMix) {
+      store_mixing_weights<Streams>(args, shared.products[row], weights);
+    } else {
+      store_giving_weights<Streams>(args, shared.products[row], weights);
+    }
   }
 }
 
-template <int Streams, bool Mixes>
+template <int Streams, StreamWeights Learned>
 void launch_fold(const FoldStreamsArgs& args, cudaStream_t stream) {
   const int blocks = device_traits().clusters ? kFoldParts : 1;
   const bool many = args.max_rows > kSingleFoldRows;
-  const auto kernel = many ? fold_streams_kernel<Streams, Mixes, kManyFoldRows>
-                           : fold_streams_kernel<Streams, Mixes, 1>;
+  const auto kernel = many ? fold_streams_kernel<Streams, Learned, kManyFoldRows>
+                           : fold_streams_kernel<Streams, Learned, 1>;
   const int clusters = many ? ceil_div(args.max_rows, kManyFoldRows) : args.max_rows;
   launch_cluster(kernel, clusters * blocks, blocks, kFoldThreads, 0, stream, args, blocks);
 }
 
 template <int Streams>
 void launch_fold_of(const FoldStreamsArgs& args, cudaStream_t stream) {
-  if (args.weights != nullptr) return launch_fold<Streams, true>(args, stream);
-  launch_fold<Streams, false>(args, stream);
+  switch (args.learned()) {
+    case StreamWeights::kEnter:
+      return launch_fold<Streams, StreamWeights::kEnter>(args, stream);
+    case StreamWeights::kGive:
+      return launch_fold<Streams, StreamWeights::kGive>(args, stream);
+    default:
+      return launch_fold<Streams, StreamWeights::kMix>(args, stream);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "model/files/forms/stream_names.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -55,6 +56,14 @@ std::string with_new_beginning(const std::string& name, std::span<const NewBegin
   return name;
 }
 
+// Every `from` in a name is changed.
+constexpr NewBeginning kMoved[] = {{"hc_pre.hc_head.", "hc_head."},
+                                   {"hc_pre.hc_attn_layer.", "hc_attn_layer.hc_pre."},
+                                   {"hc_pre.hc_mlp_layer.", "hc_mlp_layer.hc_pre."},
+                                   {"mlp.linear_gate.", "mlp.gate_proj."},
+                                   {"mlp.shared_experts.linear_gate.",
+                                    "mlp.shared_experts.gate_proj."}};
+
 }  // namespace
 
 bool has_own_stream_names(const std::map<std::string, const TensorView*>& tensors) {
@@ -68,6 +77,20 @@ std::string published_stream_name(const std::string& name) {
   const size_t behind = own.find('.', kLayers.size());
   if (behind == std::string::npos) return own;
   return own.substr(0, behind + 1) + with_new_beginning(own.substr(behind + 1), kOfLayers);
+}
+
+bool has_moved_stream_names(const std::map<std::string, const TensorView*>& tensors) {
+  return std::ranges::any_of(tensors, [](const auto& tensor) {
+    return tensor.first.ends_with(".hc_pre.hc_head.hc_head_fn");
+  });
+}
+
+std::string unmoved_stream_name(const std::string& name) {
+  for (const auto& [from, to] : kMoved) {
+    const size_t at = name.find(from);
+    if (at != std::string::npos) return std::string(name).replace(at, from.size(), to);
+  }
+  return name;
 }
 
 }  // namespace foretoken

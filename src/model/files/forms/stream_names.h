@@ -14,4 +14,10 @@ bool has_own_stream_names(const std::map<std::string, const TensorView*>& tensor
 // those of all together: `experts.gate_up_proj` and `experts.w2`.
 std::string published_stream_name(const std::string& name);
 
+// Whether a checkpoint of Hy4 is as transformers saves it, with pieces of names in places that
+// published files do not have them in;
+bool has_moved_stream_names(const std::map<std::string, const TensorView*>& tensors);
+// the name that published files have for a tensor of it.
+std::string unmoved_stream_name(const std::string& name);
+
 }  // namespace foretoken

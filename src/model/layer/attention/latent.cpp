@@ -13,21 +13,22 @@
 namespace foretoken {
 namespace {
 
-// transformers' classes leave these norms at their default, whatever config.json says of others.
-constexpr float kLatentNormEps = 1e-6f;
-
 // Rows of all queries of the rank's heads, under the name of `from`.
 TensorPart query_part(const std::string& name, const LatentSpec& whole, const ShardRange& heads) {
   const int64_t dim = whole.head_dim();
-  const PairedHeads paired{whole.head_dim(), whole.paired ? whole.rope_dim : 0, whole.nope_dim};
-  return {name, whole.q_size(), heads.begin * dim, heads.count * dim, paired};
+  const PairedHeads paired{whole.head_dim(), whole.paired && !whole.still ? whole.rope_dim : 0, whole.nope_dim};
+  TensorPart part{name, whole.q_size(), heads.begin * dim, heads.count * dim, paired};
+  part.padded = whole.padded_queries();
+  return part;
 }
 
 // Compressed or whole queries, then what goes to the cache.
 std::vector<TensorPart> latent_first_parts(const std::string& base, const LatentSpec& whole,
                                            const ShardRange& heads) {
-  const PairedHeads paired{whole.entry_dim(), whole.paired ? whole.rope_dim : 0, whole.kv_rank};
-  const TensorPart kv = {base + "kv_a_proj_with_mqa", whole.entry_dim(), 0, -1, paired};
+  const PairedHeads paired{whole.entry_dim(), whole.paired && !whole.still ? whole.rope_dim : 0,
+                           whole.kv_rank};
+  TensorPart kv = {base + "kv_a_proj_with_mqa", whole.entry_dim(), 0, -1, paired};
+  kv.padded = whole.padded_entry();
   if (whole.q_rank > 0) return {{base + "q_a_proj", whole.q_rank}, kv};
   return {query_part(base + "q_proj", whole, heads), kv};
 }
@@ -131,7 +132,7 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
   const ShardRange heads = shard_of(whole.num_heads, loader.sharding());
   spec = part_of(whole, loader.sharding());
   dtype = loader.config().dtype;
-  eps = kLatentNormEps;
+  eps = whole.norm_eps;
   FT_RETURN_IF_ERROR(
       loader.load_linear(latent_first_parts(base, whole, heads), whole.inputs, whole.bias, &first));
   FT_RETURN_IF_ERROR(load_queries(loader, base, whole, this));
@@ -147,6 +148,10 @@ Status Latent::load(PartLoader& loader, const std::string& layer, const LatentSp
     const TensorPart part{base + whole.gate_proj, whole.num_gates(), heads.begin * each,
                           heads.count * each};
     FT_RETURN_IF_ERROR(loader.load_linear({part}, whole.inputs, false, &gates));
+  }
+  if (whole.sinks != nullptr) {
+    const TensorPart part{base + whole.sinks, whole.num_heads, heads.begin, heads.count};
+    FT_RETURN_IF_ERROR(loader.load_vector({part}, &sinks));
   }
   // Latents have a scale for each group of a row.
   ignore_attention_scales(loader, base);
@@ -273,6 +278,7 @@ void Latent::attend(const LayerRows& rows, const LayerKv& kv, const Scratch& scr
   attention.out = scratch.latents;
   attention.num_heads = spec.num_heads;
   attention.scale = spec.scale;
+  attention.sinks = sinks;
   if (spec.index.exists()) index.restrict_to_chosen(scratch.index, &attention);
   scratch.attention.run(rows, attention);
   head_gemm(rows.queue, {.counts = rows.counts,

@@ -25,6 +25,7 @@ struct Latent {
   PackedWeight absorb_v;           // [heads * value_dim, kv_rank]
   const float* q_norm = nullptr;   // [q_rank] or null
   const float* kv_norm = nullptr;  // [kv_rank]
+  const float* sinks = nullptr;    // [heads] or null
   Linear o;                        // [hidden, heads * value_dim]
   // [spec.num_gates(), inputs], or of rows of query_inputs(); without outputs: there are none
   Linear gates;

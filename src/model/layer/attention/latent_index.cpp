@@ -4,13 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/latent/choose_entries.h"
+#include "kernels/latent/compress_rows.h"
 #include "kernels/latent/index_rows.h"
+#include "kernels/latent/turn_tails.h"
+#include "kernels/rows/rms_norm.h"
 
 namespace foretoken {
 namespace {
 
-constexpr float kIndexNormEps = 1e-6f;
 constexpr int32_t kCarriedColumns = 4;  // of rows that travel, at least
 
 // Numbers of rows travel as floats of their bits.
@@ -57,9 +60,10 @@ Status load_index_norm(PartLoader& loader, const std::string& name, const Paired
 
 Status LatentIndex::load(PartLoader& loader, const std::string& base, const LatentSpec& whole) {
   spec = whole.index;
-  rope_dim = whole.rope_dim;
+  rope_dim = whole.still ? 0 : whole.rope_dim;
   if (!spec.own) return {};
-  const PairedHeads paired{spec.head_dim, spec.paired ? rope_dim : 0, 0};
+  const PairedHeads paired{spec.head_dim, spec.paired ? rope_dim : 0, 0,
+                           spec.turns_last ? rope_dim : 0};
   const auto matrix = [&](const char* name, int64_t rows, const PairedHeads& heads) {
     return TensorPart{base + name, rows, 0, -1, heads};
   };
@@ -72,13 +76,31 @@ Status LatentIndex::load(PartLoader& loader, const std::string& base, const Late
       loader.load_linear({matrix("wq_b", int64_t{spec.num_heads} * spec.head_dim, paired)},
                          whole.q_rank, false, &queries));
   FT_RETURN_IF_ERROR(load_index_norm(loader, base + "k_norm.weight", paired, &norm_weight));
-  return load_index_norm(loader, base + "k_norm.bias", paired, &norm_bias);
+  FT_RETURN_IF_ERROR(load_index_norm(loader, base + "k_norm.bias", paired, &norm_bias));
+  return spec.pool > 1 ? load_pool(loader, base, whole) : Status();
+}
+
+Status LatentIndex::load_pool(PartLoader& loader, const std::string& base,
+                              const LatentSpec& whole) {
+  TensorPart gate{base + "index_kpool_compress_gate", spec.head_dim};
+  gate.is_exact = true;
+  const std::vector<TensorPart> parts = {gate};
+  FT_ASSIGN_OR_RETURN(gates.weight,
+                      loader.weights().matrix(parts, {whole.inputs, 0, whole.inputs},
+                                              WeightOrder::kPlain, spec.head_dim));
+  gates.inputs = whole.inputs;
+  gates.outputs = spec.head_dim;
+  const int64_t size = int64_t{spec.pool} * spec.head_dim;
+  TensorPart bias{base + "index_kpool_compress_ape", size, 0, size};
+  bias.row_size = spec.head_dim;
+  return loader.load_vector({bias}, &gate_bias);
 }
 
 void LatentIndex::Scratch::fit(const IndexSpec& spec) {
   widest_.num_heads = std::max(widest_.num_heads, spec.num_heads);
   widest_.head_dim = std::max(widest_.head_dim, spec.head_dim);
   widest_.top = std::max(widest_.top, spec.top);
+  widest_.pool = std::max(widest_.pool, spec.pool);
 }
 
 Status LatentIndex::Scratch::take(const ScratchSource& source) {
@@ -92,7 +114,11 @@ Status LatentIndex::Scratch::take(const ScratchSource& source) {
     return source.arena.take_array<int32_t>(
         static_cast<size_t>(source.max_rows) * static_cast<size_t>(each), ScratchSource::kWhat);
   };
-  FT_ASSIGN_OR_RETURN(entries, numbers(widest_.top));
+  if (widest_.pool > 1) {
+    FT_ASSIGN_OR_RETURN(gates, source.floats(widest_.head_dim));
+    FT_ASSIGN_OR_RETURN(inputs, source.floats(2 * int64_t{widest_.head_dim}));
+  }
+  FT_ASSIGN_OR_RETURN(entries, numbers(widest_.listed()));
   FT_ASSIGN_OR_RETURN(last, numbers(1));
   FT_ASSIGN_OR_RETURN(rows, numbers(1));
   FT_ASSIGN_OR_RETURN(carried, source.floats(kCarriedColumns));
@@ -106,7 +132,7 @@ void LatentIndex::Scratch::cross(const LayerRows& of, const StageCut& cut) const
     move_column(of, {bits_of(rows), 1, 0}, {carried, kCarriedColumns, 1});
   }
   cut.cross(of, carried, kCarriedColumns);
-  cut.cross(of, bits_of(entries), widest_.top);
+  cut.cross(of, bits_of(entries), widest_.listed());
   if (cut.sends) return;
   move_column(of, {carried, kCarriedColumns, 0}, {bits_of(last), 1, 0});
   move_column(of, {carried, kCarriedColumns, 1}, {bits_of(rows), 1, 0});
@@ -117,12 +143,11 @@ void LatentIndex::project(const LayerRows& rows, const void* x, const Scratch& s
   if (!spec.own) return;
   multiply(rows, x, key, {scratch.key}, dtype);
   multiply(rows, x, weights, {scratch.weights}, dtype);
+  if (spec.pool > 1) multiply(rows, x, gates, {scratch.gates}, dtype);
 }
 
-void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q_low,
-                         const Scratch& scratch, DType dtype) const {
-  if (!spec.own) return;
-  multiply(rows, q_low, queries, {scratch.queries}, dtype);
+void LatentIndex::keep_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                            DType dtype) const {
   index_rows(rows.queue, {.counts = rows.counts,
                           .key = scratch.key,
                           .queries = scratch.queries,
@@ -138,9 +163,92 @@ void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q
                           .head_dim = spec.head_dim,
                           .rope_dim = rope_dim,
                           .scaling = kv.rope.scaling,
-                          .norm_eps = kIndexNormEps,
+                          .norm_eps = spec.norm_eps,
                           .dtype = dtype,
                           .position_shift = kv.position_shift});
+}
+
+// Each position's key is normed; the last of those that have one key in common makes it.
+void LatentIndex::keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                                   DType dtype) const {
+  rms_norm(rows.queue, {.counts = rows.counts,
+                        .residual = scratch.key,
+                        .delta = nullptr,
+                        .weight = norm_weight,
+                        .out = scratch.key,
+                        .row_index = nullptr,
+                        .row_offset = 0,
+                        .max_rows = rows.max_rows,
+                        .hidden = spec.head_dim,
+                        .eps = spec.norm_eps,
+                        .out_dtype = DType::kF32,
+                        .bias = norm_bias,
+                        .centred = 1});
+  MoveRowsArgs move{.counts = rows.counts,
+                    .in = scratch.key,
+                    .out = scratch.inputs,
+                    .from = nullptr,
+                    .to = nullptr,
+                    .row_kind = RowKind::kToken,
+                    .max_rows = rows.max_rows,
+                    .width = spec.head_dim,
+                    .out_stride = 2 * spec.head_dim,
+                    .out_offset = 0,
+                    .in_dtype = DType::kF32,
+                    .out_dtype = DType::kF32};
+  move_rows(rows.queue, move);
+  move.in = scratch.gates;
+  move.out_offset = spec.head_dim;
+  move_rows(rows.queue, move);
+  FT_CHECK(kv.state.history != nullptr);
+  compress_rows(rows.queue, {.counts = rows.counts,
+                             .x = scratch.inputs,
+                             .bias = gate_bias,
+                             .norm = nullptr,
+                             .inv_freq = nullptr,
+                             .positions = rows.positions,
+                             .row_slot = rows.row_slot,
+                             .kv_slot = kv.full_slot,
+                             .history = kv.state.history,
+                             .entries = kv.index_keys,
+                             .x_stride = 2 * spec.head_dim,
+                             .history_rows = kv.state.history_rows,
+                             .history_stride = 2 * spec.head_dim,
+                             .block_size = kv.kv.block_size * kv.kv.context_size,
+                             .max_rows = rows.max_rows,
+                             .head_dim = spec.head_dim,
+                             .ratio = spec.pool,
+                             .overlaps = 0,
+                             .rope_dim = 0,
+                             .scaling = 1,
+                             .norm_eps = 0,
+                             .dtype = dtype});
+  turn_tails(rows.queue, {.counts = rows.counts,
+                          .x = scratch.queries,
+                          .out = scratch.turned,
+                          .positions = rows.positions,
+                          .entry_slot = nullptr,
+                          .inv_freq = nullptr,
+                          .norm = nullptr,
+                          .x_stride = spec.num_heads * spec.head_dim,
+                          .max_rows = rows.max_rows,
+                          .num_heads = spec.num_heads,
+                          .head_dim = spec.head_dim,
+                          .rope_dim = 0,
+                          .scaling = 1,
+                          .norm_eps = 0,
+                          .dtype = dtype});
+}
+
+void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q_low,
+                         const Scratch& scratch, DType dtype) const {
+  if (!spec.own) return;
+  multiply(rows, q_low, queries, {scratch.queries}, dtype);
+  if (spec.pool > 1) {
+    keep_pooled_keys(rows, kv, scratch, dtype);
+  } else {
+    keep_keys(rows, kv, scratch, dtype);
+  }
   choose_entries(rows.queue,
                  {.counts = rows.counts,
                   .q = scratch.turned,
@@ -154,7 +262,7 @@ void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q
                   .rows = scratch.rows,
                   .workspace = scratch.workspace,
                   .max_blocks = kv.max_blocks,
-                  .block_size = kv.kv.block_size * kv.kv.context_size,
+                  .block_size = kv.kv.block_size * kv.kv.context_size / spec.pool,
                   .kv_begin = kv.kv_begin,
                   .max_rows = rows.max_rows,
                   .num_heads = spec.num_heads,
@@ -162,14 +270,16 @@ void LatentIndex::choose(const LayerRows& rows, const LayerKv& kv, const void* q
                   .top = spec.top,
                   .dtype = dtype,
                   .context_size = kv.kv.context_size,
-                  .context_rank = kv.kv.context_rank});
+                  .context_rank = kv.kv.context_rank,
+                  .positions_each = spec.pool,
+                  .spreads = spec.pool > 1 ? 1 : 0});
 }
 
 void LatentIndex::restrict_to_chosen(const Scratch& scratch, AttentionArgs* attention) const {
   attention->positions = scratch.last;
   attention->row_slot = scratch.rows;
   attention->block_tables = scratch.entries;
-  attention->max_blocks = spec.top;
+  attention->max_blocks = spec.listed();
   attention->kv.block_size = 1;
   attention->kv_begin = 0;
   attention->runs = RunLengths::kShort;

@@ -21,10 +21,14 @@ struct LatentIndex {
   Linear queries;                      // [num_heads * head_dim, q_rank]
   const float* norm_weight = nullptr;  // [head_dim]
   const float* norm_bias = nullptr;    // [head_dim]
+  Linear gates;                        // [head_dim, inputs], where spec.pool > 1
+  const float* gate_bias = nullptr;    // [pool, head_dim]
 
   // Buffers that layers share. What one has chosen stays for those behind it that have no indexer.
   struct Scratch {
     float* key = nullptr;        // [max_rows, head_dim]
+    float* gates = nullptr;      // the same, where several positions have one key; and
+    float* inputs = nullptr;     // [max_rows, 2 * head_dim] both
     float* weights = nullptr;    // [max_rows, num_heads]
     float* queries = nullptr;    // [max_rows, num_heads * head_dim]
     void* turned = nullptr;      // the same, act
@@ -54,6 +58,13 @@ struct LatentIndex {
               DType dtype) const;
   // Lets attention see those alone, as the sequence of its row.
   void restrict_to_chosen(const Scratch& scratch, AttentionArgs* attention) const;
+
+ private:
+  Status load_pool(PartLoader& loader, const std::string& base, const LatentSpec& whole);
+  void keep_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                 DType dtype) const;
+  void keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                        DType dtype) const;
 };
 
 }  // namespace foretoken

@@ -136,6 +136,11 @@ std::vector<TensorPart> grouped_step_parts(const std::string& name, const Linear
   return parts;
 }
 
+// Of kJoined's tensor.
+int64_t joined_rows(const LinearSpec& whole) {
+  return whole.first_size() + 2 * int64_t{whole.shape.value_heads};
+}
+
 }  // namespace
 
 TurningHeads turning_of(const LinearSpec& whole, int64_t first, int64_t rows) {
@@ -172,6 +177,13 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
     case LinearFiles::kByHead:
       parts = parts_by_head(name, whole, sharding);
       break;
+    case LinearFiles::kJoined: {
+      const int64_t all = joined_rows(whole), values = 2 * at.q_size;
+      parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
+      at.add_values(name, all, values, &parts);
+      at.add_values(name, all, values + at.v_size, &parts);
+      break;
+    }
     case LinearFiles::kApart: {
       const int64_t all = 2 * at.q_size + at.v_size;
       parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
@@ -185,7 +197,8 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
     }
   }
   const bool has_gates = whole.gate != NormGate::kNone && whole.gate_rank == 0;
-  if (has_gates && whole.files != LinearFiles::kStep) {
+  const bool together = whole.files == LinearFiles::kStep || whole.files == LinearFiles::kJoined;
+  if (has_gates && !together) {
     at.add_values(base + whole.in_gate, at.v_size, 0, &parts);
   }
   return parts;
@@ -214,6 +227,12 @@ std::vector<TensorPart> step_parts(const std::string& base, const LinearSpec& wh
       }
       at.add_heads(base + whole.in_scale, whole.shape.value_heads, 0, 1, &parts);
       break;
+    case LinearFiles::kJoined: {
+      const int64_t all = joined_rows(whole), heads = whole.shape.value_heads;
+      at.add_heads(base + whole.in_qkv, all, all - heads, 1, &parts);
+      at.add_heads(base + whole.in_qkv, all, all - 2 * heads, 1, &parts);
+      break;
+    }
     case LinearFiles::kByHead:
       break;
   }

@@ -28,6 +28,7 @@ LinearSpec delta_spec(LinearFiles files) {
                   .q_scale = 0.5f,
                   .norm_groups = 4,
                   .files = files};
+  if (files == LinearFiles::kJoined) spec.in_qkv = "in_proj";
   if (files != LinearFiles::kByGroup) return spec;
   spec.in_qkv = "in_proj_qkvz";
   spec.in_decay = "in_proj_ba";
@@ -95,6 +96,14 @@ class LinearMixerTest : public test::PartTest {
       case LinearFiles::kStep:
         store(base + "in_proj",
               {{"z", 0, kV}, {"v", 0, kV}, {"k", 0, kQ}, {"q", 0, kQ}, {"a", 0, kValues}});
+        break;
+      case LinearFiles::kJoined:
+        store(base + "in_proj", {{"q", 0, kQ},
+                                 {"k", 0, kQ},
+                                 {"v", 0, kV},
+                                 {"z", 0, kV},
+                                 {"b", 0, kValues},
+                                 {"a", 0, kValues}});
         break;
       case LinearFiles::kEach:
         for (const auto& [name, plain, rows] : {std::tuple{"q_proj", "q", kQ},
@@ -271,7 +280,8 @@ class LinearMixerTest : public test::PartTest {
 
 TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
   for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup), step_spec()}) {
+       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+        delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
@@ -290,7 +300,8 @@ TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
 
 TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
   for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup), step_spec()}) {
+       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+        delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
@@ -308,7 +319,8 @@ TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
 
 TEST_F(LinearMixerTest, TensorsAreCounted) {
   for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup), step_spec()}) {
+       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+        delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     const auto listed = layer_tensors({.mixer = spec, .feed_forward = Absent()}, {}, kStateInputs);
