@@ -308,6 +308,18 @@ TEST_F(DraftHeadConfigTest, MissingModules) {
   expect_error(HeadKind::kMtp, json, {"num_nextn_predict_layers", "change 'method'"});
 }
 
+// Of models whose residual has several streams, DeepSeek V4's modules alone are read.
+TEST_F(DraftHeadConfigTest, ModulesBesideStreamsAreRefused) {
+  Json json = mixture_json();
+  json.update({{"architectures", {"HYV4ForCausalLM"}},
+               {"num_nextn_predict_layers", 1},
+               {"n_group", 1},
+               {"topk_group", 1},
+               {"hc_mult", 4}});
+  target_.architecture = "HYV4ForCausalLM";
+  expect_error(HeadKind::kMtp, json, {"MTP modules of HYV4ForCausalLM", "another method"});
+}
+
 TEST_F(DraftHeadConfigTest, Eagle31) {
   Json json = eagle3_json();
   json["fc_norm"] = json["norm_output"] = true;

@@ -20,7 +20,8 @@ namespace foretoken {
 //    over the positions of the window before it, if there is one, with c, and those of the window
 //    itself with head_dim + c;
 // 2. where there is a norm, entry becomes entry / sqrt(mean(entry^2) + norm_eps) * norm;
-// 3. its last rope_dim elements, if any, turn as TurnTailsArgs says, by the window's first position;
+// 3. its last rope_dim elements, if any, turn as TurnTailsArgs says, by the window's first
+// position;
 // 4. it goes to `entries`, which have ceil(block_size / ratio) of a block of the sequence: to place
 //    (slot % block_size) / ratio of the block that the row's KV slot lies in. Where ranks share the
 //    positions, entry number n is of rank n % context_size, and places are divided by the ranks.

@@ -38,12 +38,13 @@ struct StreamConfig {
 // Streams of hidden states that each part of a layer reads as one and gives its output to
 // (manifold-constrained hyper-connections, Xie et al. 2026; kernels/rows/fold_streams.h).
 struct HyperConfig {
-  int32_t count = 1;   // 1: an ordinary residual
+  int32_t count = 1;  // 1: an ordinary residual
   // In which what streams give to each other is balanced; 0: they give nothing (Hy4).
   int32_t rounds = 0;
   float eps = 0;
   float gift = 2;  // as of FoldStreamsArgs
-  // Names in the checkpoint before "fn", "base" and "scale": behind those of a layer, and the body's.
+  // Names in the checkpoint before "fn", "base" and "scale": behind those of a layer, and the
+  // body's.
   const char* of_mixer = "hc_attn_";
   const char* of_feed_forward = "hc_ffn_";
   const char* of_end = "hc_head_";  // null: the mean of all streams leaves

@@ -59,7 +59,8 @@ constexpr RefusedFamily kRefusedFamilies[] = {
     {"T5Gemma2ForConditionalGeneration", "T5Gemma 2", kEncoder},
     {"T5GemmaForConditionalGeneration", "T5Gemma", kEncoder},
     {"UnlimitedOCRForCausalLM", "Unlimited OCR", kSparseAttention},
-    {"UnlimitedOcrForConditionalGeneration", "Unlimited OCR, in transformers' form", kSparseAttention},
+    {"UnlimitedOcrForConditionalGeneration", "Unlimited OCR, in transformers' form",
+     kSparseAttention},
     {"xLSTMForCausalLM", "xLSTM 7B", kRecurrences},
     {"ZayaForCausalLM", "Zaya", kConvolutionLayers},
 };

@@ -61,8 +61,7 @@ class LayerTensorList {
 
   void add(const LatentSpec& mixer) {
     const std::string base = mixer.base;
-    const int64_t q_size = mixer.padded_queries().of_file(mixer.q_size());
-    const int64_t kv_rank = mixer.kv_rank;
+    const int64_t q_size = mixer.stored_queries(), kv_rank = mixer.kv_rank;
     if (mixer.q_rank > 0) {
       add_linear(base + "q_a_proj", mixer.q_rank, mixer.inputs, mixer.bias);
       all_.push_back({base + "q_a_layernorm.weight", mixer.q_rank});
@@ -74,8 +73,7 @@ class LayerTensorList {
     } else {
       add_linear(base + "q_proj", q_size, mixer.inputs, mixer.bias);
     }
-    add_linear(base + "kv_a_proj_with_mqa", mixer.padded_entry().of_file(mixer.entry_dim()),
-               mixer.inputs, mixer.bias);
+    add_linear(base + "kv_a_proj_with_mqa", mixer.stored_entry(), mixer.inputs, mixer.bias);
     all_.push_back({base + "kv_a_layernorm.weight", kv_rank});
     add_linear(base + "kv_b_proj", mixer.num_heads * int64_t{mixer.nope_dim + mixer.value_dim},
                kv_rank, false);
@@ -143,6 +141,7 @@ class LayerTensorList {
     const int64_t channels = mixer.conv_channels(), heads = shape.value_heads;
     switch (mixer.files) {
       case LinearFiles::kApart:
+      case LinearFiles::kByHead:
         add_linear(base + mixer.in_qkv, channels, mixer.inputs, mixer.in_bias);
         if (mixer.gate != NormGate::kNone) {
           add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
@@ -158,19 +157,15 @@ class LayerTensorList {
         add_low(base, mixer);
         add_exact(base + mixer.in_scale, heads, mixer);
         break;
-      case LinearFiles::kByHead:
-        add_linear(base + mixer.in_qkv, channels, mixer.inputs, mixer.in_bias);
-        add_linear(base + mixer.in_gate, shape.v_size(), mixer.inputs, mixer.in_bias);
-        break;
-      case LinearFiles::kJoined:
-        add_linear(base + mixer.in_qkv, mixer.first_size() + 2 * heads, mixer.inputs, false);
-        break;
       case LinearFiles::kByGroup:
         add_linear(base + mixer.in_qkv, mixer.first_size(), mixer.inputs, mixer.in_bias);
         add_exact(base + mixer.in_decay, 2 * heads, mixer);
         break;
       case LinearFiles::kStep:
         add_linear(base + mixer.in_qkv, mixer.first_size() + heads, mixer.inputs, mixer.in_bias);
+        break;
+      case LinearFiles::kJoined:
+        add_linear(base + mixer.in_qkv, mixer.first_size() + 2 * heads, mixer.inputs, false);
         break;
     }
   }
@@ -423,9 +418,7 @@ class LayerTensorList {
     }
     for (int64_t e = 0; experts.files == ExpertFiles::kEach && e < count; ++e) {
       const std::string one = base + std::to_string(e) + ".";
-      if (!is_same(experts.gate, experts.up)) {
-        add_linear(one + experts.gate, inner, width, false);
-      }
+      if (!is_same(experts.gate, experts.up)) add_linear(one + experts.gate, inner, width, false);
       add_linear(one + experts.up, inner, width, false);
       add_linear(one + experts.down, width, inner, false);
     }
@@ -469,10 +462,8 @@ class LayerTensorList {
         return;
       case QkNorm::kHead:
       case QkNorm::kTurned:
-        all_.push_back({name + ".weight", dim});
-        return;
       case QkNorm::kWidth:
-        all_.push_back({name + ".weight", heads * dim});
+        all_.push_back({name + ".weight", mixer.qk_norm == QkNorm::kWidth ? heads * dim : dim});
         return;
       case QkNorm::kOwn:
         all_.push_back({name + ".weight", heads, dim});

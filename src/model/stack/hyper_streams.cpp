@@ -7,8 +7,7 @@
 
 namespace foretoken {
 
-Status HyperConnection::load(PartLoader& loader, const std::string& name,
-                             StreamWeights learned) {
+Status HyperConnection::load(PartLoader& loader, const std::string& name, StreamWeights learned) {
   const ModelConfig& config = loader.config();
   const int64_t made = num_hyper_weights(config.hyper.count, learned);
   const int64_t width = int64_t{config.hyper.count} * config.hidden_size;

@@ -58,9 +58,10 @@ class SparseAttention : public testing::TestWithParam<test::GoldenCase> {
     }
   }
   static bool chooses_blocks() { return GetParam().name.starts_with("minimax_m3"); }
+  static bool has_modules() { return !chooses_blocks() && !GetParam().name.starts_with("hy_v4"); }
   // With the modules in the files, or the model as its own draft model where there are none.
   static Variant drafting(Variant variant) {
-    if (variant.drafter == "ngram") variant.drafter = chooses_blocks() ? "draft_model" : "mtp";
+    if (variant.drafter == "ngram") variant.drafter = has_modules() ? "mtp" : "draft_model";
     if (variant.drafter == "draft_model") variant.draft_model = GetParam().folder;
     variant.num_draft_tokens = kSparseDrafts;
     return variant;
@@ -182,7 +183,7 @@ TEST(ChosenBlocks, RanksThatShareContextKeepTheIds) {
 
 INSTANTIATE_TEST_SUITE_P(All, SparseAttention,
                          testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa",
-                                                               "minimax_m3"})),
+                                                               "hy_v4", "minimax_m3"})),
                          [](const auto& test) {
                            std::string name = test.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -112,7 +112,8 @@ TEST_P(SparseHeads, LeaveTextsAsTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(All, SparseHeads,
                          testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa",
-                                                               "minimax_m3", "deepseek_v4"})),
+                                                               "minimax_m3", "deepseek_v4", "hy_v4",
+                                                               "glm5_next"})),
                          [](const auto& test) {
                            std::string name = test.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -44,6 +44,8 @@ std::vector<CarriedCase> carried_cases() {
   const char* odd = R"({"index_topk": 61})";
   cases.push_back({"glm_moe_dsa", two, odd});
   cases.push_back({"glm_moe_dsa", stages_in_lanes, odd});
+  add("hy_v4", {two, both, lanes, ranks_in_lanes, stages_in_lanes});
+  add("glm5_next", {two, three, both, lanes, ranks_in_lanes, stages_in_lanes});
   return cases;
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "model/config/architecture.h"
@@ -63,6 +64,22 @@ TEST(TextPart, IsOfTheFamilyThatItsFieldsName) {
   const Json thinker = {{"thinker_config", {{"text_config", text_of("qwen2_5_omni_text")}}}};
   EXPECT_EQ(parsed(around("Qwen2_5OmniForConditionalGeneration", thinker)).architecture,
             "Qwen2ForCausalLM");
+}
+
+// Those that name their text part by themselves, or of which the class says it.
+TEST(TextPart, MayHaveATypeOfItsOwn) {
+  for (const auto& [around_it, type, family] :
+       {std::tuple("GraniteDoclingForConditionalGeneration", "granite_docling_text",
+                   "GraniteForCausalLM"),
+        {"Granite4VisionForConditionalGeneration", "granite4_vision_text", "GraniteForCausalLM"},
+        {"LocateAnythingForConditionalGeneration", "", "Qwen2ForCausalLM"},
+        {"MultiModalityCausalLM", "llama", "LlamaForCausalLM"}}) {
+    Json text = text_of(type);
+    if (*type == '\0') text.erase("model_type");
+    const ModelConfig config = parsed(around(around_it, {{"text_config", text}}));
+    EXPECT_EQ(config.architecture, family) << around_it;
+    EXPECT_TRUE(config.is_text_part) << around_it;
+  }
 }
 
 // DeepSeek's first mixtures go by the name of its second ones.

@@ -24,6 +24,19 @@ TEST(TensorPart, PairedRowsMayStandBehindOthers) {
   EXPECT_EQ(rows, (std::vector<int64_t>{0, 1, 2, 4, 3, 5, 6, 7, 8, 9, 11, 10, 12, 13}));
 }
 
+// As in the indexers of Hy4: what turns ends a head in the file, and begins it here.
+TEST(TensorPart, TheLastRowsOfHeadsMayBeWantedInFront) {
+  std::vector<int64_t> halves, paired;
+  for (int64_t row = 0; row < 12; ++row) {
+    halves.push_back(PairedHeads{6, 0, 0, 4}.source_of(row));
+    paired.push_back(PairedHeads{6, 4, 0, 4}.source_of(row));
+  }
+  EXPECT_EQ(halves, (std::vector<int64_t>{2, 3, 4, 5, 0, 1, 8, 9, 10, 11, 6, 7}));
+  EXPECT_EQ(paired, (std::vector<int64_t>{2, 4, 3, 5, 0, 1, 8, 10, 9, 11, 6, 7}));
+  EXPECT_FALSE((PairedHeads{6, 0, 0, 4}.are_as_wanted()));
+  EXPECT_TRUE(PairedHeads().are_as_wanted());
+}
+
 TEST(TensorPart, AllThatFollowsIsWanted) {
   EXPECT_EQ((TensorPart{"a", 10, 4}.wanted()), 6);
   EXPECT_EQ((TensorPart{"a", 10, 4, 2}.wanted()), 2);

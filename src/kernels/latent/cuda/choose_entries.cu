@@ -43,14 +43,14 @@ __global__ void __launch_bounds__(kSelectThreads)
   int own;
   if (args.spreads != 0) {
     const int held = args.positions_each / args.context_size;
-    own = held * visit_best<kSelectThreads>(
-                     seen.count, threshold, scratch, rank_at, KeepsAll(),
-                     [&](int index, int place) {
-                       const int64_t first = seen.entry(args, index) * held;
-                       for (int j = 0; j < held; ++j) {
-                         out[place * held + j] = static_cast<int32_t>(first + j);
-                       }
-                     });
+    own = held * visit_best<kSelectThreads>(seen.count, threshold, scratch, rank_at, KeepsAll(),
+                                            [&](int index, int place) {
+                                              const int64_t first = seen.entry(args, index) * held;
+                                              for (int j = 0; j < held; ++j) {
+                                                out[place * held + j] =
+                                                    static_cast<int32_t>(first + j);
+                                              }
+                                            });
     own += add_tail(args, seen, row, out + own);
   } else if (args.context_size == 1) {
     own = visit_best<kSelectThreads>(

@@ -71,7 +71,7 @@ Status read_hy_v4(const ConfigFields& fields, ModelConfig* config) {
 }
 
 // Draft modules, which are not read, and vision.
-constexpr const char* kHyV4Others[] = {"model.mtp_layers.",  "model.vision_tower.",
+constexpr const char* kHyV4Others[] = {"model.mtp_layers.",   "model.vision_tower.",
                                        "model.patch_merger.", "vit.",
                                        "perceive.",           "model.perceive."};
 
@@ -99,8 +99,7 @@ constexpr Architecture hy_v4(const char* name, const char* description) {
 }  // namespace
 
 // Tencent 2026.
-constinit const Architecture kHyV4Architecture =
-    hy_v4("HYV4ForCausalLM", "Hy4 (sparse attention)");
+constinit const Architecture kHyV4Architecture = hy_v4("HYV4ForCausalLM", "Hy4 (sparse attention)");
 constinit const Architecture kHyV4VlArchitecture =
     hy_v4("HYV4VLForConditionalGeneration", "Hy4 with vision; its text part");
 

@@ -41,8 +41,7 @@ LayerSpec glm5_next_layer(const ModelConfig& config, const LayerConfig& layer) {
   GatedMlpSpec mlp = gated_mlp_of(config, layer);
   mlp.activation = Activation::kClampedSilu;
   mlp.clamp = config.experts.clamp;
-  const FeedForwardSpec part =
-      layer.experts ? FeedForwardSpec(experts) : FeedForwardSpec(mlp);
+  const FeedForwardSpec part = layer.experts ? FeedForwardSpec(experts) : FeedForwardSpec(mlp);
   LatentSpec latent = latent_of(config, layer);
   latent.still = true;
   latent.norm_eps = config.rms_norm_eps;
@@ -122,8 +121,9 @@ Status read_glm5_index(const ConfigFields& fields, ModelConfig* config) {
   FT_RETURN_IF_ERROR(read_index_sharing(fields, &config->layers));
   for (const LayerConfig& layer : config->layers) {
     if (layer.recurrent) continue;
-    return layer.shares_index ? fields.wrong("indexer_types", "\"full\" in the first layer that attends")
-                              : Status();
+    return layer.shares_index
+               ? fields.wrong("indexer_types", "\"full\" in the first layer that attends")
+               : Status();
   }
   return {};
 }

@@ -57,12 +57,12 @@ std::string with_new_beginning(const std::string& name, std::span<const NewBegin
 }
 
 // Every `from` in a name is changed.
-constexpr NewBeginning kMoved[] = {{"hc_pre.hc_head.", "hc_head."},
-                                   {"hc_pre.hc_attn_layer.", "hc_attn_layer.hc_pre."},
-                                   {"hc_pre.hc_mlp_layer.", "hc_mlp_layer.hc_pre."},
-                                   {"mlp.linear_gate.", "mlp.gate_proj."},
-                                   {"mlp.shared_experts.linear_gate.",
-                                    "mlp.shared_experts.gate_proj."}};
+constexpr NewBeginning kMoved[] = {
+    {"hc_pre.hc_head.", "hc_head."},
+    {"hc_pre.hc_attn_layer.", "hc_attn_layer.hc_pre."},
+    {"hc_pre.hc_mlp_layer.", "hc_mlp_layer.hc_pre."},
+    {"mlp.linear_gate.", "mlp.gate_proj."},
+    {"mlp.shared_experts.linear_gate.", "mlp.shared_experts.gate_proj."}};
 
 }  // namespace
 

@@ -16,7 +16,8 @@ namespace {
 // Rows of all queries of the rank's heads, under the name of `from`.
 TensorPart query_part(const std::string& name, const LatentSpec& whole, const ShardRange& heads) {
   const int64_t dim = whole.head_dim();
-  const PairedHeads paired{whole.head_dim(), whole.paired && !whole.still ? whole.rope_dim : 0, whole.nope_dim};
+  const PairedHeads paired{whole.head_dim(), whole.paired && !whole.still ? whole.rope_dim : 0,
+                           whole.nope_dim};
   TensorPart part{name, whole.q_size(), heads.begin * dim, heads.count * dim, paired};
   part.padded = whole.padded_queries();
   return part;

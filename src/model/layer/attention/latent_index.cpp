@@ -85,9 +85,8 @@ Status LatentIndex::load_pool(PartLoader& loader, const std::string& base,
   TensorPart gate{base + "index_kpool_compress_gate", spec.head_dim};
   gate.is_exact = true;
   const std::vector<TensorPart> parts = {gate};
-  FT_ASSIGN_OR_RETURN(gates.weight,
-                      loader.weights().matrix(parts, {whole.inputs, 0, whole.inputs},
-                                              WeightOrder::kPlain, spec.head_dim));
+  FT_ASSIGN_OR_RETURN(gates.weight, loader.weights().matrix(parts, {whole.inputs, 0, whole.inputs},
+                                                            WeightOrder::kPlain, spec.head_dim));
   gates.inputs = whole.inputs;
   gates.outputs = spec.head_dim;
   const int64_t size = int64_t{spec.pool} * spec.head_dim;
@@ -168,9 +167,8 @@ void LatentIndex::keep_keys(const LayerRows& rows, const LayerKv& kv, const Scra
                           .position_shift = kv.position_shift});
 }
 
-// Each position's key is normed; the last of those that have one key in common makes it.
-void LatentIndex::keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
-                                   DType dtype) const {
+// Each position's key is normed, and lies before its gates.
+void LatentIndex::norm_inputs(const LayerRows& rows, const Scratch& scratch) const {
   rms_norm(rows.queue, {.counts = rows.counts,
                         .residual = scratch.key,
                         .delta = nullptr,
@@ -200,6 +198,12 @@ void LatentIndex::keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, con
   move.in = scratch.gates;
   move.out_offset = spec.head_dim;
   move_rows(rows.queue, move);
+}
+
+// The last of the positions that have one key in common makes it.
+void LatentIndex::keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                                   DType dtype) const {
+  norm_inputs(rows, scratch);
   FT_CHECK(kv.state.history != nullptr);
   compress_rows(rows.queue, {.counts = rows.counts,
                              .x = scratch.inputs,

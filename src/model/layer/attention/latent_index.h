@@ -63,6 +63,7 @@ struct LatentIndex {
   Status load_pool(PartLoader& loader, const std::string& base, const LatentSpec& whole);
   void keep_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
                  DType dtype) const;
+  void norm_inputs(const LayerRows& rows, const Scratch& scratch) const;
   void keep_pooled_keys(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
                         DType dtype) const;
 };

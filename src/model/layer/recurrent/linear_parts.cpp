@@ -141,6 +141,17 @@ int64_t joined_rows(const LinearSpec& whole) {
   return whole.first_size() + 2 * int64_t{whole.shape.value_heads};
 }
 
+// Queries, keys, values and gates of it.
+std::vector<TensorPart> joined_first_parts(const std::string& name, const LinearSpec& whole,
+                                           const Sharding& sharding) {
+  const LinearPlaces at(whole, sharding);
+  const int64_t all = joined_rows(whole), values = 2 * at.q_size;
+  std::vector<TensorPart> parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
+  at.add_values(name, all, values, &parts);
+  at.add_values(name, all, values + at.v_size, &parts);
+  return parts;
+}
+
 }  // namespace
 
 TurningHeads turning_of(const LinearSpec& whole, int64_t first, int64_t rows) {
@@ -177,13 +188,8 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
     case LinearFiles::kByHead:
       parts = parts_by_head(name, whole, sharding);
       break;
-    case LinearFiles::kJoined: {
-      const int64_t all = joined_rows(whole), values = 2 * at.q_size;
-      parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
-      at.add_values(name, all, values, &parts);
-      at.add_values(name, all, values + at.v_size, &parts);
-      break;
-    }
+    case LinearFiles::kJoined:
+      return joined_first_parts(name, whole, sharding);
     case LinearFiles::kApart: {
       const int64_t all = 2 * at.q_size + at.v_size;
       parts = {at.of_keys(name, all, 0), at.of_keys(name, all, at.q_size)};
@@ -197,8 +203,7 @@ std::vector<TensorPart> first_parts(const std::string& base, const LinearSpec& w
     }
   }
   const bool has_gates = whole.gate != NormGate::kNone && whole.gate_rank == 0;
-  const bool together = whole.files == LinearFiles::kStep || whole.files == LinearFiles::kJoined;
-  if (has_gates && !together) {
+  if (has_gates && whole.files != LinearFiles::kStep) {
     at.add_values(base + whole.in_gate, at.v_size, 0, &parts);
   }
   return parts;

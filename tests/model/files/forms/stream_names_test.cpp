@@ -48,5 +48,33 @@ TEST(StreamNames, BecomeThoseOfPublishedFiles) {
   for (const auto& [own, published] : names) EXPECT_EQ(published_stream_name(own), published);
 }
 
+// As transformers 5.24 saves Hy4.
+TEST(StreamNames, MovedPiecesGoBack) {
+  const struct {
+    const char* moved;
+    const char* published;
+  } names[] = {
+      {"model.hc_pre.hc_head.hc_head_fn", "model.hc_head.hc_head_fn"},
+      {"model.layers.3.hc_pre.hc_attn_layer.hc_base",
+       "model.layers.3.hc_attn_layer.hc_pre.hc_base"},
+      {"model.layers.3.hc_pre.hc_mlp_layer.hc_scale",
+       "model.layers.3.hc_mlp_layer.hc_pre.hc_scale"},
+      {"model.layers.3.mlp.linear_gate.weight", "model.layers.3.mlp.gate_proj.weight"},
+      {"model.layers.3.mlp.shared_experts.linear_gate.weight",
+       "model.layers.3.mlp.shared_experts.gate_proj.weight"},
+      {"model.layers.3.self_attn.linear_gate.weight",
+       "model.layers.3.self_attn.linear_gate.weight"},
+  };
+  std::map<std::string, const TensorView*> tensors;
+  for (const auto& [moved, published] : names) {
+    EXPECT_EQ(unmoved_stream_name(moved), published);
+    EXPECT_EQ(unmoved_stream_name(published), published);
+    tensors[published] = nullptr;
+  }
+  EXPECT_FALSE(has_moved_stream_names(tensors));
+  tensors["model.hc_pre.hc_head.hc_head_fn"] = nullptr;
+  EXPECT_TRUE(has_moved_stream_names(tensors));
+}
+
 }  // namespace
 }  // namespace foretoken

@@ -279,9 +279,8 @@ class LinearMixerTest : public test::PartTest {
 };
 
 TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
-  for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
-        delta_spec(LinearFiles::kJoined), step_spec()}) {
+  for (const LinearSpec& spec : {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+                                 delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
@@ -299,9 +298,8 @@ TEST_F(LinearMixerTest, RowsAreThoseOfTheRecurrence) {
 }
 
 TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
-  for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
-        delta_spec(LinearFiles::kJoined), step_spec()}) {
+  for (const LinearSpec& spec : {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+                                 delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     std::vector<double> first;
@@ -318,9 +316,8 @@ TEST_F(LinearMixerTest, HeadsOfRanksAddUp) {
 }
 
 TEST_F(LinearMixerTest, TensorsAreCounted) {
-  for (const LinearSpec& spec :
-       {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
-        delta_spec(LinearFiles::kJoined), step_spec()}) {
+  for (const LinearSpec& spec : {delta_spec(LinearFiles::kApart), delta_spec(LinearFiles::kByGroup),
+                                 delta_spec(LinearFiles::kJoined), step_spec()}) {
     tensors_.clear();
     fill(spec);
     const auto listed = layer_tensors({.mixer = spec, .feed_forward = Absent()}, {}, kStateInputs);
