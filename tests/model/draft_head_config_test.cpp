@@ -317,6 +317,9 @@ TEST_F(DraftHeadConfigTest, ModulesBesideStreamsAreRefused) {
                {"topk_group", 1},
                {"hc_mult", 4}});
   target_.architecture = "HYV4ForCausalLM";
+  target_.vocab_size = 1024;
+  target_.hidden_size = 512;
+  target_.num_layers = 5;
   expect_error(HeadKind::kMtp, json, {"MTP modules of HYV4ForCausalLM", "another method"});
 }
 

@@ -17,7 +17,8 @@ class SparseHeads : public testing::TestWithParam<test::GoldenCase> {
  protected:
   nlohmann::json target() const {
     std::ifstream file(GetParam().folder + "/config.json");
-    return nlohmann::json::parse(file);
+    const nlohmann::json config = nlohmann::json::parse(file);
+    return config.value("text_config", config);
   }
   // What a head of Llama's layers has.
   static nlohmann::json layers_of(const nlohmann::json& target, int num_layers) {
