@@ -44,12 +44,9 @@ struct Combination {
   std::string architecture = {};  // as config.json names it, to be read
   std::string files = {};         // of the model that is spoken of, to be read
   std::optional<LayerNeeds> layers = {};
-  Fact has_windows = {};  // layers of the model see a window or a chunk alone
-  // "the model" or "a draft model", where its layers keep states of sequences; empty: none does.
-  std::string states_of = {};
+  Fact has_windows = {};     // layers of the model see a window or a chunk alone
   Fact chooses_blocks = {};  // an indexer chooses the blocks that KV heads of rows attend to
   std::optional<int> chosen_positions = {};  // of such a block
-  std::string uneven_scales = {};  // a tensor with scales of its KV entries that differ by head
   Fact modules_windowed = {};      // its MTP modules have layers of their own, with a window or not
   std::vector<int> kv_heads = {};  // heads of keys and values of its layers, each number once
   std::optional<int> num_heads = {};  // of queries

@@ -8,8 +8,6 @@ namespace foretoken {
 namespace {
 
 constexpr DrafterTraits kPlainHead = {.reads_files = true};
-constexpr DrafterTraits kBlockModel = {
-    .reads_files = true, .maps_vocabulary = true, .drafts_at_once = true};
 
 const CompatRule kDraftRules[] = {
     {"`--speculative-config`, `--max-num-batched-tokens 1`",
@@ -147,18 +145,6 @@ const CompatRule kDraftModelRules[] = {
            "pipeline stage has than the last one; use fewer stages (--pipeline-parallel-size 1)");
      },
      {.lends_elsewhere = true, .num_ranks = 2, .num_stages = 2}},
-    {"a drafter of one pass (`pard`), a draft model with states",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       return c.drafter_traits != nullptr && c.drafter_traits->drafts_at_once &&
-              c.states_of == "a draft model";
-     },
-     [](const Combination& c) {
-       return "speculative config: the layers of " + c.files +
-              " keep states of sequences, which drafts in one pass would spoil; use method "
-              "draft_model";
-     },
-     {.files = "a draft model", .states_of = "a draft model", .drafter_traits = &kBlockModel}},
     {"`use_heterogeneous_vocab`, a drafter without a vocabulary of its own",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {

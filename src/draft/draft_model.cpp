@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "compat/compat.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
@@ -242,9 +241,6 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.max_len = max_len;
   const bool at_once = mask_id >= 0;
   traits.keeps_states = keeps_states(config);
-  FT_RETURN_IF_ERROR(compat({.files = context.folder,
-                             .states_of = traits.keeps_states ? "a draft model" : "",
-                             .drafter_traits = &traits}));
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

@@ -38,8 +38,6 @@ Status EngineImpl::take_states(ResolvedConfig& config) {
   if (!target && !drafter) return {};
   // Nobody has a slot, and no prefix is found, where an engine sleeps.
   const MemoryRoleScope scope(*device_, MemoryRole::kBlocks);
-  if (!target) config.parts.states_of = "a draft model";
-  FT_RETURN_IF_ERROR(compat(config.parts));
   const StateUse use{.num_slots = config.max_num_seqs,
                      .max_draft_tokens = max_draft_tokens(config)};
   FT_RETURN_IF_ERROR(model_->take_states(use));

@@ -81,7 +81,6 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
   c->bidirectional = config.bidirectional;
   c->attends = attends(config);
-  c->states_of = keeps_states(config) ? "the model" : "";
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);
   c->num_heads = config.num_heads;
@@ -100,10 +99,8 @@ Status check_division(const ModelConfig& config, const LoadOptions& options) {
                    .expert_parallel = sharding.deals_experts(),
                    .two_lanes = options.second_lane != nullptr};
   add_model(config, options.max_model_len, 0, &c);
-  // A draft model has none beside a target that has some, and whose states they are is the engine's
-  // to say.
+  // A draft model has none beside a target that has some.
   c.num_experts.reset();
-  c.states_of.clear();
   return compat(c);
 }
 

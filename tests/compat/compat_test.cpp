@@ -14,7 +14,6 @@ namespace {
 
 const DeviceTraits* const kCpuType = find_device_type("cpu");
 const DeviceTraits* const kCudaType = find_device_type("cuda");
-constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
 
 TEST(Compat, NothingAskedIsNothingRefused) {
   EXPECT_TRUE(compat({}).ok());
@@ -128,8 +127,6 @@ const Refusal kRefusals[] = {
      {"--decode-context-parallel-size 3", "the 128 positions of the blocks", "leave it out"}},
     {{.whole_prompts = true, .host_blocks = true, .prefix_caching = false},
      {"--kv-offloading-size", "--flex-mask with 'prompt'", "a mask of q and kv"}},
-    {{.files = "models/m", .states_of = "a draft model", .drafter_traits = &kAtOnce},
-     {"models/m keep states", "use method draft_model"}},
     {{.dtype = DType::kBF16, .lora_dtype = "float32"},
      {"--lora-dtype float32", "bfloat16", "leave it out"}},
     {{.two_lanes = true, .waiting_route = "NCCL: no peers"},
@@ -155,8 +152,8 @@ const Refusal kRefusals[] = {
     {{.lora = false, .adapter = "a"}, {"the adapter 'a'", "--enable-lora"}},
     {{.expressions = true, .attends = false, .architecture = "RWKV7ForCausalLM"},
      {"no layer of 'RWKV7ForCausalLM' attends", "--flex-mask", "out"}},
-    {{.expressions = true, .chooses_blocks = true},
-     {"--flex-mask and --flex-score", "indexer chooses blocks", "out"}},
+    {{.whole_prompts = true, .chooses_blocks = true},
+     {"--flex-mask", "'prompt'", "indexer", "a mask of q and kv"}},
 };
 
 TEST(Compat, EachRefusalNamesBothSidesAndTheRemedy) {
@@ -198,7 +195,6 @@ TEST(Compat, WhatIsNotKnownIsNotRefused) {
   EXPECT_TRUE(compat({.num_context_ranks = 2}).ok()) << "of how many ranks?";
   EXPECT_TRUE(compat({.num_draft_ranks = 2}).ok());
   EXPECT_TRUE(compat({.host_blocks = true}).ok());
-  EXPECT_TRUE(compat({.has_windows = true, .states_of = "the model", .host_blocks = true}).ok());
   EXPECT_FALSE(compat({.host_blocks = true, .prefix_caching = false}).ok());
   EXPECT_TRUE(compat({.lora_modules = true}).ok());
   EXPECT_FALSE(compat({.lora = false, .lora_modules = true}).ok());
@@ -228,10 +224,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.lora = true, .lora_modules = true}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "auto"}).ok());
   EXPECT_TRUE(compat({.dtype = DType::kBF16, .lora_dtype = "bfloat16"}).ok());
-  EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 4, .num_stages = 2}).ok());
-  EXPECT_TRUE(compat({.states_of = "the model", .num_ranks = 2, .num_context_ranks = 2}).ok());
   EXPECT_TRUE(compat({.has_windows = true, .num_ranks = 2, .num_context_ranks = 2}).ok());
-  EXPECT_TRUE(compat({.states_of = "the model", .drafter_traits = &kAtOnce}).ok());
   EXPECT_TRUE(compat({.num_draft_ranks = 1, .num_ranks = 4}).ok());
   EXPECT_TRUE(compat({.attention = &flex_attention(), .expressions = true}).ok());
   EXPECT_TRUE(compat({.whole_prompts = true, .has_windows = true}).ok());
@@ -245,7 +238,7 @@ TEST(Compat, PartsThatFitAreNotRefused) {
   EXPECT_TRUE(compat({.load_format = "safetensors", .gguf = false}).ok());
   EXPECT_TRUE(
       compat({.has_windows = true, .modules_windowed = true, .drafts_by_modules = true}).ok());
-  EXPECT_TRUE(compat({.chooses_blocks = false, .uneven_scales = "k_scale"}).ok());
+  EXPECT_TRUE(compat({.expressions = true, .whole_prompts = false, .chooses_blocks = true}).ok());
   EXPECT_TRUE(
       compat({.other_vocabulary = true, .draft_has_tokenizer = true, .has_tokenizer = true}).ok());
   EXPECT_TRUE(compat({.texts = "text prompts",

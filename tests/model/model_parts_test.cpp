@@ -144,7 +144,7 @@ TEST(ModelParts, WindowsAreTold) {
   add_model(config_of_layers({{}}), -1, 16, &c);
   EXPECT_TRUE(c.has_windows.is_false());
   EXPECT_EQ(c.model->block_size, 16);
-  EXPECT_TRUE(c.states_of.empty() && c.latent.is_false() && c.chooses_blocks.is_false());
+  EXPECT_TRUE(c.latent.is_false() && c.chooses_blocks.is_false());
   EXPECT_EQ(c.num_experts, 0);
   EXPECT_FALSE(c.chosen_positions.has_value());
 }

@@ -134,14 +134,11 @@ std::string ranks_table() {
   return table.text();
 }
 
-constexpr DrafterTraits kAtOnce = {.drafts_at_once = true};
-
 // What a model's layers are, beside what blocks and layouts they may have.
 std::string layers_table() {
-  MatrixTable table("Layers",
-                    {"", "TP", "PP", "DCP", "TP with `--enable-dbo`", "`--kv-offloading-size`",
-                     "`--flex-mask` with `prompt`", "drafts in one pass",
-                     "DP with `--enable-expert-parallel`", "MTP modules"});
+  MatrixTable table("Layers", {"", "TP", "PP", "DCP", "TP with `--enable-dbo`",
+                               "`--kv-offloading-size`", "`--flex-mask` with `prompt`",
+                               "DP with `--enable-expert-parallel`", "MTP modules"});
   const auto row = [&](const std::string& name, const Combination& layers) {
     Cells cells = {name};
     const auto with = [&](auto change) {
@@ -159,7 +156,6 @@ std::string layers_table() {
     });
     with([](Combination& c) { c.host_blocks = true; });
     with([](Combination& c) { c.expressions = c.whole_prompts = true; });
-    with([](Combination& c) { c.drafter_traits = &kAtOnce; });
     with([](Combination& c) {
       c.num_engines = 2;
       c.expert_parallel = true;
@@ -169,8 +165,6 @@ std::string layers_table() {
   };
   row("all others", {});
   row("sliding windows", {.has_windows = true});
-  row("states of sequences", {.states_of = "the model"});
-  row("states of a draft model", {.states_of = "a draft model"});
   row("compressed entries", {.compressed = true});
   row("blocks that an indexer chooses", {.chooses_blocks = true});
   row("a head of keys and values for each rank", {.kv_heads = {2}});

@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
 #include "conformance/harness.h"
 #include "conformance/layouts.h"
 #include "model/golden.h"
+#include "support/scratch_folder.h"
 
 // Models whose layers keep states of sequences, which drafts change and rejected ones must not have
 // changed: ids and counts are the same whoever drafts, itself such a model, however many steps are
@@ -241,6 +244,51 @@ TEST_P(RecurrentIdentity, WithoutSnapshotsNothingIsFound) {
   const std::vector<Request> requests(1, recurrent_requests(GetParam(), 7)[6]);
   EXPECT_EQ(engine->generate(requests)[0].stats.num_cached_tokens, 0);
   EXPECT_EQ(engine->generate(requests)[0].stats.num_cached_tokens, 0);
+}
+
+// The model, said to draft behind a token in one pass.
+std::string masked_model(const test::GoldenCase& golden, const test::ScratchFolder& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(golden.folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "config.json") {
+      nlohmann::json config = nlohmann::json::parse(std::ifstream(entry.path()));
+      config["pard_token"] = 1;
+      folder.write(name, config.dump());
+    } else {
+      std::filesystem::create_symlink(std::filesystem::absolute(entry.path()), folder.file(name));
+    }
+  }
+  return folder.path();
+}
+
+// Of drafts in one pass the first is the model's own next token, so that it is right as long as the
+// masks behind it have left nothing in a state.
+TEST_P(RecurrentIdentity, MasksOfOnePassLeaveNothing) {
+  const test::ScratchFolder folder;
+  const std::string masked = masked_model(GetParam(), folder);
+  std::vector<Request> requests = recurrent_requests(GetParam(), num_test_prompts(12));
+  for (Request& request : requests) request.sampling.temperature = 0;
+  const RunResult alone = run({.name = "alone"}, requests);
+  const auto in_one_pass = [&](Variant variant) {
+    variant.num_draft_tokens = kRecurrentDrafts;
+    variant.drafter = "pard";
+    variant.draft_model = masked;
+    variant.steps_in_flight = 2;
+    return variant;
+  };
+  for (const Variant& variant :
+       {in_one_pass({.name = "batched", .batch = 12}),
+        in_one_pass({.name = "chunked", .batch = 12, .max_batched_tokens = 23}),
+        in_one_pass({.name = "preempted", .batch = 12, .num_blocks = 14}),
+        in_one_pass({.name = "warm", .batch = 5, .prefix_caching = true, .warm = true})}) {
+    const RunResult drafted = run(variant, requests);
+    EXPECT_EQ(count_differences(alone, drafted, variant.describe()), 0);
+    EXPECT_GT(drafted.stats.num_draft_tokens_per_pos[2], 0);
+    EXPECT_GT(drafted.stats.num_draft_tokens_per_pos[0], 0);
+    EXPECT_EQ(drafted.stats.num_accepted_tokens_per_pos[0],
+              drafted.stats.num_draft_tokens_per_pos[0])
+        << variant.describe();
+  }
 }
 
 TEST_P(RecurrentIdentity, AbortsHarmNobody) {

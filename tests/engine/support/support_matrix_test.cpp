@@ -33,8 +33,6 @@ TEST(SupportMatrix, EveryNoHasItsSentence) {
         "- --enable-dbo: 65, the hidden size of the model",
         "| sliding windows | yes | yes | yes | yes | yes | yes | yes |",
         "| blocks that an indexer chooses | yes | yes | yes | yes | yes | no |",
-        "| states of sequences | yes | yes | yes | yes | yes | yes | yes |",
-        "| states of a draft model | yes | yes | yes | yes | yes | yes | no |",
         "| compressed entries | yes | yes | yes | yes | yes | yes | yes |",
         "| `--lora-dtype`, `--dtype` | --lora-dtype float16: adapters are kept"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
