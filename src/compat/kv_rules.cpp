@@ -20,8 +20,6 @@ std::string places_of(KvFormat format) {
   return places;
 }
 
-bool has_compressed_form(KvFormat format) { return compressed_format(format) == format; }
-
 bool asks_for_kv(const Combination& c) {
   return !c.kv_cache_dtype.empty() && c.device != nullptr && c.dtype.has_value();
 }
@@ -83,14 +81,14 @@ const CompatRule kFormatRules[] = {
      StatusCode::kUnsupported,
      [](const Combination& c) { return is_no_format(c) && is_unbuilt_kv_format(c.kv_cache_dtype); },
      [](const Combination& c) { return kv_flag(c) + " is not built" + use_instead(c); },
-     {.device = example_device("cpu"), .kv_cache_dtype = "fp8_e5m2", .dtype = DType::kBF16}},
+     {.device = example_device("cpu"), .kv_cache_dtype = "nvfp4", .dtype = DType::kBF16}},
     {"`--kv-cache-dtype`",
      StatusCode::kInvalidArgument,
      is_no_format,
      [](const Combination& c) {
        return "--kv-cache-dtype '" + c.kv_cache_dtype + "' is unknown" + use_instead(c);
      },
-     {.device = example_device("cpu"), .kv_cache_dtype = "int4", .dtype = DType::kBF16}},
+     {.device = example_device("cpu"), .kv_cache_dtype = "int9", .dtype = DType::kBF16}},
 };
 
 // Formats that are not read everywhere.
@@ -106,19 +104,6 @@ const CompatRule kReadRules[] = {
               use_instead(c);
      },
      {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
-    {"`--kv-cache-dtype`, compressed entries",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       const std::optional<KvFormat> format = asked_format(c);
-       return format && c.compressed && !has_compressed_form(*format);
-     },
-     [](const Combination& c) {
-       return kv_flag(c) + " is not built for compressed entries of positions" + use_instead(c);
-     },
-     {.device = example_device("cpu"),
-      .kv_cache_dtype = "int8",
-      .dtype = DType::kBF16,
-      .compressed = true}},
     {"`--block-size`, compressed entries",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {
@@ -141,15 +126,6 @@ const CompatRule kReadRules[] = {
       .attention = &flashinfer_attention(),
       .kv_cache_dtype = "fp8",
       .dtype = DType::kBF16}},
-    {"scales of KV entries by head, blocks that an indexer chooses",
-     StatusCode::kUnsupported,
-     [](const Combination& c) { return c.chooses_blocks && !c.uneven_scales.empty(); },
-     [](const Combination& c) {
-       return "tensor '" + c.uneven_scales +
-              "' has scales of an FP8 KV cache that differ from head to head, which are not read "
-              "where an indexer chooses blocks; make one scale of them";
-     },
-     {.chooses_blocks = true, .uneven_scales = "k_scale"}},
 };
 
 }  // namespace

@@ -113,11 +113,9 @@ void place_beside(const KvGroupSpec& own, KvGroupSpec* full, LayerPlan* out) {
 
 DecoderPlan plan_decoder(const ModelConfig& config, std::span<const LayerSpec> layers,
                          const DecoderPlanOptions& options, const Stages& stages) {
-  const bool compresses = config.compressed.exists();
-  const KvFormat format = compresses ? compressed_format(options.format) : options.format;
   KvGroupSpec full{.head_dim = config.head_dim,
                    .dtype = config.dtype,
-                   .format = format,
+                   .format = options.format,
                    .context_size = options.context.size,
                    .context_rank = options.context.rank};
   KvGroupSpec windowed = full;

@@ -232,9 +232,9 @@ TEST(BadInput, UnknownDeviceAndFormats) {
                  {1, "tape"});
   expect_refused(generate(bundled_model(), {"--prompt", "A", "--load-format", "tape"}),
                  {1, "dummy-q4_k_m"});
-  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "fp8_e5m2"}),
-                 {1, "fp8_e5m2"});
-  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "fp8_e5m2"}),
+  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "nvfp4"}),
+                 {1, "nvfp4"});
+  expect_refused(generate(bundled_model(), {"--prompt", "A", "--kv-cache-dtype", "nvfp4"}),
                  {1, "use auto, int8 or fp8"});
   expect_refused(generate(bundled_model(), {"--prompt", "A", "--attention-backend", "none-such"}),
                  {1, "none-such"});

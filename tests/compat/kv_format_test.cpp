@@ -6,7 +6,7 @@ namespace foretoken {
 namespace {
 
 TEST(KvFormat, NamesThatMeanSomething) {
-  for (const char* name : {"auto", "bfloat16"}) {
+  for (const char* name : {"auto", "bfloat16", "bf16"}) {
     for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
       EXPECT_EQ(choose_kv_format(name, device, DType::kBF16).value(), KvFormat::kPlain) << name;
     }
@@ -15,12 +15,12 @@ TEST(KvFormat, NamesThatMeanSomething) {
   for (const char* name : {"int8", "int8_per_token_head"}) {
     EXPECT_EQ(choose_kv_format(name, DeviceType::kCpu, DType::kF32).value(), KvFormat::kInt8);
   }
-  for (const char* name : {"fp8", "fp8_e4m3"}) {
+  for (const char* name : {"fp8", "fp8_e4m3", "fp8_inc", "fp8_ds_mla", "fp8_e5m2"}) {
     for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
-      for (const bool compressed : {false, true}) {
-        EXPECT_EQ(choose_kv_format(name, device, DType::kBF16, compressed).value(), KvFormat::kFp8);
-      }
+      EXPECT_EQ(choose_kv_format(name, device, DType::kBF16).value(), KvFormat::kFp8) << name;
     }
+    const bool is_other = std::string(name) == "fp8_e5m2";
+    EXPECT_EQ(kv_format_note(name).find("E4M3 codes") != std::string::npos, is_other) << name;
   }
 }
 
@@ -38,17 +38,15 @@ TEST(KvFormat, OthersSayWhatToUse) {
   };
   EXPECT_EQ(message("int8", DeviceType::kCuda),
             "--kv-cache-dtype int8 is built for the CPU only; use auto or fp8");
-  EXPECT_EQ(message("fp8_e5m2", DeviceType::kCpu),
-            "--kv-cache-dtype fp8_e5m2 is not built; use auto, int8 or fp8");
-  EXPECT_EQ(message("fp8_e5m2", DeviceType::kCuda),
-            "--kv-cache-dtype fp8_e5m2 is not built; use auto or fp8");
+  for (const char* name : {"nvfp4", "int4", "fp8_per_token_head", "turboquant_k8v4", "float16"}) {
+    EXPECT_EQ(message(name, DeviceType::kCpu),
+              "--kv-cache-dtype " + std::string(name) + " is not built; use auto, int8 or fp8");
+  }
+  EXPECT_EQ(message("nvfp4", DeviceType::kCuda),
+            "--kv-cache-dtype nvfp4 is not built; use auto or fp8");
   EXPECT_EQ(message("bfloat16", DeviceType::kCpu),
             "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto, int8 or fp8, or "
             "give --dtype bfloat16");
-  EXPECT_EQ(choose_kv_format("int8", DeviceType::kCpu, DType::kF32, true).status().message(),
-            "--kv-cache-dtype int8 is not built for compressed entries of positions; use auto or "
-            "fp8");
-  EXPECT_TRUE(choose_kv_format("auto", DeviceType::kCpu, DType::kF32, true).ok());
   EXPECT_EQ(message("int9", DeviceType::kCpu),
             "--kv-cache-dtype 'int9' is unknown; use auto, int8 or fp8");
 }

@@ -319,7 +319,7 @@ TEST(Remedies, AreThoseOfAttentionDevicesAndKvTypesTogether) {
   int tried = 0;
   for (const DeviceTraits& device : device_types()) {
     for (const AttentionBackend* backend : attention_backends()) {
-      for (const char* kv : {"auto", "int8", "fp8", "float32", "fp8_e5m2", "int4"}) {
+      for (const char* kv : {"auto", "int8", "fp8", "float32", "nvfp4", "int9"}) {
         for (const bool latent : {false, true}) {
           for (const bool invariant : {false, true}) {
             Combination c = {.device = &device,

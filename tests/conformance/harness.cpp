@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "compat/kv_format.h"
+#include "device/device_traits.h"
 #include "engine/engine_impl.h"
 #include "model/golden.h"
 #include "support/folders.h"
@@ -29,6 +31,11 @@ std::string Variant::describe() const {
 std::string test_device_name() {
   const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
   return name != nullptr ? name : "cpu";
+}
+
+bool has_kv_format(const std::string& name) {
+  const DeviceType type = find_device_type(test_device_name())->type;
+  return choose_kv_format(name, type, DType::kF32).ok();
 }
 
 int num_test_prompts(int most) {

@@ -150,8 +150,11 @@ Result<ResolvedConfig> resolve_config(const EngineConfig& config, const Device& 
   FT_RETURN_IF_ERROR(resolve_wishes(resolved, model));
   FT_RETURN_IF_ERROR(check_adapters(resolved));
   FT_RETURN_IF_ERROR(compat(parts_of(resolved, device, model)));
-  FT_ASSIGN_OR_RETURN(resolved.kv_format, choose_kv_format(config.kv_cache_dtype, device.type(),
-                                                           model.dtype, model.compressed.exists()));
+  FT_ASSIGN_OR_RETURN(resolved.kv_format,
+                      choose_kv_format(config.kv_cache_dtype, device.type(), model.dtype));
+  if (const std::string note = kv_format_note(config.kv_cache_dtype); !note.empty()) {
+    FT_LOG(warn, "--kv-cache-dtype {}: {}", config.kv_cache_dtype, note);
+  }
   resolved.kv_cache_dtype = kv_format_name(resolved.kv_format);
   FT_ASSIGN_OR_RETURN(const GraphConfig graphs, resolve_graphs(resolved, true));
   resolved.enforce_eager = graphs.mode == GraphMode::kNone;

@@ -27,7 +27,6 @@ void attend_compressed(Queue& queue, const AttendCompressedArgs& args) {
   FT_CHECK(args.head_dim % kCompressedStep == 0);
   FT_CHECK(args.rope_dim > 0 && args.rope_dim % 2 == 0 && args.rope_dim <= args.head_dim);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
-  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
   queue.launch(args);
 }
 

@@ -52,7 +52,7 @@ struct AttendCompressedArgs {
   DType dtype;    // kF32 or kBF16
   int32_t kv_begin = 0;
   int32_t position_shift = 0;
-  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, of both kinds of entries
+  KvFormat format = KvFormat::kPlain;  // of both kinds of entries
   // Of several ranks. `chosen` has this one's then, as many as ChooseEntriesArgs::last says.
   int32_t context_size = 1;
   int32_t context_rank = 0;

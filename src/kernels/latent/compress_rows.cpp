@@ -22,7 +22,6 @@ void compress_rows(Queue& queue, const CompressRowsArgs& args) {
   FT_CHECK(args.context_size > 0 && args.context_rank >= 0);
   FT_CHECK(args.context_rank < args.context_size);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
-  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
   queue.launch(args);
 }
 

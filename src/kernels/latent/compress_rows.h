@@ -57,9 +57,9 @@ struct CompressRowsArgs {
   int32_t rope_dim;
   float scaling;
   float norm_eps;
-  DType dtype;                         // kF32 or kBF16
-  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8
-  int32_t context_size = 1;            // as of KvLayer; block_size is of all ranks
+  DType dtype;  // kF32 or kBF16
+  KvFormat format = KvFormat::kPlain;
+  int32_t context_size = 1;  // as of KvLayer; block_size is of all ranks
   int32_t context_rank = 0;
 };
 

@@ -17,8 +17,9 @@ inline constexpr int32_t kEntryAlignment = 16;  // bytes
 // base/float8.h of the first ones; from the next multiple of kEntryAlignment on the last rope_dim,
 // as of kPlain; then for each kCodedGroup codes the power of two that they are multiplied by, as
 // its exponent plus 127 in a byte (E8M0 of OCP's microscaling formats, 2023); in all a multiple of
-// kEntryAlignment. The model was trained with such codes (DeepSeek-AI 2026). An entry's bytes
-// depend on its elements alone.
+// kEntryAlignment. The model was trained with such codes (DeepSeek-AI 2026). kInt8: the same with
+// codes from -127 to 127, and for each kCodedGroup of them a float. An entry's bytes depend on its
+// elements alone.
 //
 // Example: of 512 elements, 64 of which turn, 448 codes, 64 of bfloat16 and 7 powers are 592 bytes.
 struct EntryForm {
@@ -27,16 +28,18 @@ struct EntryForm {
   int32_t head_dim = 0;
   int32_t rope_dim = 0;
 
-  FT_HD constexpr bool has_codes() const { return format == KvFormat::kFp8; }
+  FT_HD constexpr bool has_codes() const { return format != KvFormat::kPlain; }
   FT_HD constexpr int32_t element() const { return dtype == DType::kBF16 ? 2 : 4; }
   FT_HD constexpr int32_t coded() const { return head_dim - rope_dim; }
   FT_HD constexpr int32_t groups() const { return (coded() + kCodedGroup - 1) / kCodedGroup; }
-  // Bytes from the beginning of an entry of codes to the elements that are none, to the powers;
+  FT_HD constexpr int32_t scale_bytes() const { return format == KvFormat::kInt8 ? 4 : 1; }
+  // Bytes from the beginning of an entry of codes to the elements that are none, to the powers or
+  // scales;
   FT_HD constexpr int32_t tail_at() const { return aligned(coded()); }
-  FT_HD constexpr int32_t powers_at() const { return tail_at() + rope_dim * element(); }
+  FT_HD constexpr int32_t scales_at() const { return tail_at() + rope_dim * element(); }
   // and of an entry.
   FT_HD constexpr int32_t bytes() const {
-    return has_codes() ? aligned(powers_at() + groups()) : head_dim * element();
+    return has_codes() ? aligned(scales_at() + groups() * scale_bytes()) : head_dim * element();
   }
 
  private:

@@ -18,7 +18,6 @@ void turn_tails(Queue& queue, const TurnTailsArgs& args) {
   FT_CHECK(args.norm_eps >= 0 && (args.norm == nullptr || args.norm_eps > 0));
   FT_CHECK(args.entry_slot == nullptr || args.num_heads == 1);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
-  FT_CHECK(args.format == KvFormat::kPlain || args.format == KvFormat::kFp8);
   FT_CHECK(args.format == KvFormat::kPlain || args.entry_slot != nullptr);
   FT_CHECK(args.format == KvFormat::kPlain || args.head_dim <= kMaxHeadDim);
   queue.launch(args);

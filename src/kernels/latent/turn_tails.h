@@ -36,7 +36,7 @@ struct TurnTailsArgs {
   float norm_eps;    // 0: heads are not normed
   DType dtype;       // kF32 or kBF16
   int32_t position_shift = 0;
-  KvFormat format = KvFormat::kPlain;  // kPlain or kFp8, the latter with entry_slot
+  KvFormat format = KvFormat::kPlain;  // codes with entry_slot alone
   int32_t context_size = 1;            // as of KvLayer
   int32_t context_rank = 0;
   bool back = false;

@@ -36,7 +36,7 @@ KvGroupSpec layout_of(const CompressedSpec& mixer, DType dtype, KvFormat format)
                      .num_kv_heads = 1,
                      .head_dim = mixer.head_dim,
                      .dtype = dtype,
-                     .format = compressed_format(format),
+                     .format = format,
                      .value_dim = mixer.head_dim,
                      .rope_dim = mixer.rope_dim};
   if (mixer.ratio == 0) return layout;

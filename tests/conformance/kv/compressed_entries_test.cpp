@@ -113,25 +113,29 @@ TEST_P(CompressedEntries, ModulesLeaveSampledIdsAsTheyAre) {
 // prefix hits.
 TEST_P(CompressedEntries, CodesOfEntriesKeepTextsWhoeverDrafts) {
   const std::vector<Request> asked = requests(64);
-  const auto run_codes = [&](const Variant& variant) {
-    EngineConfig config = config_for(variant);
-    config.kv_cache_dtype = "fp8";
-    return run(variant, config, asked);
-  };
   const Variant alone{.name = "alone"};
-  const RunResult base = run_codes(alone);
-  ASSERT_EQ(base.ids.size(), kCompressedRequests);
-  EXPECT_NE(base.ids, run(alone, config_for(alone), asked).ids) << "the cache is not of codes";
-  for (const Variant& variant :
-       {Variant{.num_draft_tokens = 3, .batch = 4},
-        Variant{.name = "module",
-                .num_draft_tokens = 3,
-                .drafter = "mtp",
-                .steps_in_flight = 2,
-                .batch = 4,
-                .max_batched_tokens = 23},
-        Variant{.name = "warm", .batch = 4, .prefix_caching = true, .warm = true}}) {
-    EXPECT_EQ(count_differences(base, run_codes(variant), variant.describe()), 0);
+  const RunResult plain = run(alone, config_for(alone), asked);
+  for (const char* codes : {"fp8", "int8"}) {
+    if (!has_kv_format(codes)) continue;
+    const auto run_codes = [&](const Variant& variant) {
+      EngineConfig config = config_for(variant);
+      config.kv_cache_dtype = codes;
+      return run(variant, config, asked);
+    };
+    const RunResult base = run_codes(alone);
+    ASSERT_EQ(base.ids.size(), kCompressedRequests);
+    EXPECT_NE(base.ids, plain.ids) << "the cache is not of codes";
+    for (const Variant& variant :
+         {Variant{.num_draft_tokens = 3, .batch = 4},
+          Variant{.name = "module",
+                  .num_draft_tokens = 3,
+                  .drafter = "mtp",
+                  .steps_in_flight = 2,
+                  .batch = 4,
+                  .max_batched_tokens = 23},
+          Variant{.name = "warm", .batch = 4, .prefix_caching = true, .warm = true}}) {
+      EXPECT_EQ(count_differences(base, run_codes(variant), variant.describe()), 0) << codes;
+    }
   }
 }
 

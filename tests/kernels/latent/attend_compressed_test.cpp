@@ -29,7 +29,7 @@ class AttendCompressedTest : public RowOpTest, public testing::WithParamInterfac
   using Row = std::vector<double>;
   static int dim() { return GetParam().dim; }
   // Codes of the published size have its number of turning elements, too.
-  static int rope() { return GetParam().format == KvFormat::kFp8 && dim() == 512 ? 64 : 4; }
+  static int rope() { return GetParam().format != KvFormat::kPlain && dim() == 512 ? 64 : 4; }
   static std::vector<float> frequencies() {
     std::vector<float> all = {0.7f, 0.2f};
     while (all.size() < size_t(rope()) / 2) all.push_back(all.back() * 0.8f);
@@ -296,20 +296,21 @@ INSTANTIATE_TEST_SUITE_P(All, SharedEntriesTest,
                                          Seen{4, true, DType::kBF16, 0, 512, 90},
                                          Seen{2, false, DType::kF32, 2, 80, 6, KvFormat::kFp8}));
 
-INSTANTIATE_TEST_SUITE_P(All, AttendCompressedTest,
-                         testing::Values(Seen{0, false, DType::kF32},
-                                         Seen{0, false, DType::kF32, 2}, Seen{4, true, DType::kF32},
-                                         Seen{4, true, DType::kBF16}, Seen{16, false, DType::kF32},
-                                         Seen{2, false, DType::kBF16},
-                                         Seen{0, false, DType::kBF16, 0, 512, 100},
-                                         Seen{4, true, DType::kBF16, 0, 512, 90},
-                                         Seen{2, false, DType::kBF16, 0, 512, 90},
-                                         Seen{2, false, DType::kF32, 0, 512},
-                                         Seen{4, true, DType::kF32, 0, 80, 6, KvFormat::kFp8},
-                                         Seen{2, false, DType::kBF16, 2, 16, 6, KvFormat::kFp8},
-                                         Seen{0, false, DType::kBF16, 0, 512, 100, KvFormat::kFp8},
-                                         Seen{4, true, DType::kBF16, 0, 512, 90, KvFormat::kFp8},
-                                         Seen{2, false, DType::kBF16, 0, 512, 90, KvFormat::kFp8}));
+INSTANTIATE_TEST_SUITE_P(
+    All, AttendCompressedTest,
+    testing::Values(Seen{0, false, DType::kF32}, Seen{0, false, DType::kF32, 2},
+                    Seen{4, true, DType::kF32}, Seen{4, true, DType::kBF16},
+                    Seen{16, false, DType::kF32}, Seen{2, false, DType::kBF16},
+                    Seen{0, false, DType::kBF16, 0, 512, 100},
+                    Seen{4, true, DType::kBF16, 0, 512, 90},
+                    Seen{2, false, DType::kBF16, 0, 512, 90}, Seen{2, false, DType::kF32, 0, 512},
+                    Seen{4, true, DType::kF32, 0, 80, 6, KvFormat::kFp8},
+                    Seen{2, false, DType::kBF16, 2, 16, 6, KvFormat::kFp8},
+                    Seen{0, false, DType::kBF16, 0, 512, 100, KvFormat::kFp8},
+                    Seen{4, true, DType::kBF16, 0, 512, 90, KvFormat::kFp8},
+                    Seen{2, false, DType::kBF16, 0, 512, 90, KvFormat::kFp8},
+                    Seen{4, true, DType::kF32, 0, 80, 6, KvFormat::kInt8},
+                    Seen{2, false, DType::kBF16, 0, 512, 90, KvFormat::kInt8}));
 
 }  // namespace
 }  // namespace foretoken

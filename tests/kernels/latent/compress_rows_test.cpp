@@ -139,10 +139,16 @@ class CompressRowsTest : public RowOpTest, public testing::WithParamInterface<Wi
     for (int window = 0; window < length / ratio(); ++window) {
       const auto got = entry(slot, window);
       const auto want = expected(slot, window);
+      double highest = 0;
+      for (size_t c = 0; c < kEntryDim - kEntryRope; ++c) {
+        highest = std::max(highest, std::abs(want[c]));
+      }
+      const bool integers = GetParam().format == KvFormat::kInt8;
       for (size_t c = 0; c < want.size(); ++c) {
         // Half a step of codes, whose largest of a group reaches at least half as far as they do.
         const bool is_code = form().has_codes() && c < kEntryDim - kEntryRope;
-        const double step = is_code ? std::abs(want[c]) / 16 + 0x1p-10 : 0;
+        const double of_floats = std::abs(want[c]) / 16 + 0x1p-10;
+        const double step = !is_code ? 0 : integers ? highest / 253 : of_floats;
         ASSERT_NEAR(got[c], want[c], 2e-5 + step) << "slot " << slot << " window " << window;
       }
     }
@@ -219,11 +225,14 @@ TEST(CompressedPlaces, EntriesAreDealtToTheRanks) {
 INSTANTIATE_TEST_SUITE_P(All, CompressRowsTest,
                          testing::Values(Windows{4, true}, Windows{8, false}, Windows{2, true},
                                          Windows{12, false}, Windows{4, true, KvFormat::kFp8},
-                                         Windows{8, false, KvFormat::kFp8}),
+                                         Windows{8, false, KvFormat::kFp8},
+                                         Windows{4, true, KvFormat::kInt8}),
                          [](const auto& test) {
                            return std::to_string(test.param.ratio) +
                                   (test.param.overlaps ? "Overlapping" : "Apart") +
-                                  (test.param.format == KvFormat::kFp8 ? "Codes" : "");
+                                  (test.param.format == KvFormat::kFp8    ? "Codes"
+                                   : test.param.format == KvFormat::kInt8 ? "Integers"
+                                                                          : "");
                          });
 
 }  // namespace

@@ -16,15 +16,18 @@ TEST(CompressedEntry, CodesTakeTheBytesThatTheExampleSays) {
   EXPECT_EQ(codes.coded(), 448);
   EXPECT_EQ(codes.groups(), 7);
   EXPECT_EQ(codes.tail_at(), 448);
-  EXPECT_EQ(codes.powers_at(), 448 + 128);
+  EXPECT_EQ(codes.scales_at(), 448 + 128);
   EXPECT_EQ(codes.bytes(), 592);
+  const EntryForm integers{KvFormat::kInt8, DType::kBF16, 512, 64};
+  EXPECT_EQ(integers.scales_at(), 448 + 128);
+  EXPECT_EQ(integers.bytes(), 608);
 }
 
 TEST(CompressedEntry, PartsOfOddSizesAreAligned) {
   const EntryForm codes{KvFormat::kFp8, DType::kF32, 80, 8};
   EXPECT_EQ(codes.groups(), 2) << "the second has 8 codes";
   EXPECT_EQ(codes.tail_at(), 80) << "72 codes before";
-  EXPECT_EQ(codes.powers_at(), 112);
+  EXPECT_EQ(codes.scales_at(), 112);
   EXPECT_EQ(codes.bytes(), 128);
 }
 

@@ -72,7 +72,7 @@ TEST(LayerSpec, CompressedEntriesKnowWhatOfThemTurns) {
   EXPECT_EQ(kv.rope_dim, 64);
   EXPECT_EQ(kv.compressed[0], (KvRowsSpec{512, 4, 1, 64}));
   EXPECT_EQ(kv.index, (KvRowsSpec{128, 4, 1}));
-  EXPECT_EQ(kv_layout(spec, DType::kBF16, KvFormat::kInt8).format, KvFormat::kPlain);
+  EXPECT_EQ(kv_layout(spec, DType::kBF16, KvFormat::kInt8).format, KvFormat::kInt8);
 }
 
 TEST(LayerSpec, LatentsAreWholeOnEveryRank) {

@@ -1,6 +1,5 @@
 #pragma once
-#include <limits>
-
+#include "kernels/attention/code_scale.h"
 #include "kernels/cpu/hot.h"
 
 namespace foretoken::cpu {
@@ -9,13 +8,6 @@ namespace foretoken::cpu {
 // that are multiplied with them.
 
 typedef int32_t LanesI32 __attribute__((vector_size(64)));
-
-// x[i] is about scale * code; the code is x[i] * inverse, rounded. An infinity or NaN makes the
-// scale NaN and the inverse zero; where all elements are below 1e-30, both are zero.
-struct CodeScale {
-  float scale;
-  float inverse;
-};
 
 // The bits of the largest magnitude, compared as integers, so that no NaN is passed over.
 FT_INLINE uint32_t highest_bits(const float* x, int count) {
@@ -40,14 +32,7 @@ FT_INLINE uint32_t highest_bits(const float* x, int count) {
 
 // For codes from -most to most.
 FT_INLINE CodeScale code_scale(const float* x, int dim, float most) {
-  constexpr uint32_t kInfinity = 0x7f800000u;
-  constexpr float kSmallest = 1e-30f;  // below it the inverse may overflow
-  const uint32_t bits = highest_bits(x, dim);
-  float highest;
-  std::memcpy(&highest, &bits, sizeof highest);
-  if (bits >= kInfinity) return {std::numeric_limits<float>::quiet_NaN(), 0};
-  if (highest < kSmallest) return {0, 0};
-  return {highest * (1.0f / most), most / highest};
+  return scale_of_highest(highest_bits(x, dim), most);
 }
 
 // codes[i] = x[i] * inverse to the nearest integer, ties to even; zeros where inverse is zero.
