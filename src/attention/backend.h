@@ -59,6 +59,8 @@ class AttentionBackend {
                                       const FlexProgram* program = nullptr)
       : traits_(traits), program_(program) {}
   const AttentionTraits& traits() const { return traits_; }
+  // Whether it has a program.
+  bool has_expressions() const { return program_ != nullptr; }
   // Whether `device` has its kernels: one of its types, and what device_needs says.
   bool runs_on(const Device& device) const;
   // Whether it has anything for such a model that portable families have not.

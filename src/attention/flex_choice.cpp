@@ -36,7 +36,8 @@ Result<std::unique_ptr<FlexAttention>> FlexAttention::create(const AttentionChoi
                                                              const Device& device, DType dtype,
                                                              KvFormat format,
                                                              const FlexHeads& heads) {
-  FT_ASSIGN_OR_RETURN(FlexProgram program, parse_flex(choice.mask, choice.score));
+  FT_ASSIGN_OR_RETURN(FlexProgram program,
+                      parse_flex(choice.mask, choice.score, heads.among_chosen));
   add_tile_sources(program, heads.sizes, heads.are_all);
   std::unique_ptr<FlexAttention> made(new FlexAttention(std::move(program)));
   FT_ASSIGN_OR_RETURN(made->held_, hold_flex(device, made->program_, dtype, format));

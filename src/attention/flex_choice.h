@@ -27,6 +27,7 @@ AttentionChoice read_attention_choice(std::string_view text);
 struct FlexHeads {
   std::vector<int32_t> sizes;  // for which a device compiles kernels of tensor cores, where it can
   bool are_all = false;        // no op has heads of another size
+  bool among_chosen = false;   // as of FlexProgram
 };
 
 // The backend `flex` with a program, compiled for a device where that is needed.

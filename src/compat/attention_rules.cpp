@@ -87,16 +87,14 @@ const CompatRule kExpressionRules[] = {
               name_of(*c.attention) + "; leave one of them out";
      },
      {.attention = &portable_attention(), .expressions = true}},
-    {"`--flex-mask`, blocks that an indexer chooses",
+    {"`--flex-mask` with `prompt`, blocks that an indexer chooses",
      StatusCode::kUnsupported,
-     [](const Combination& c) { return c.expressions && c.chooses_blocks; },
+     [](const Combination& c) { return c.whole_prompts && c.chooses_blocks; },
      [](const Combination&) -> std::string {
-       return "--flex-mask and --flex-score are not built for models whose indexer chooses blocks: "
-              "their attention does not know the positions of what was chosen; leave --flex-mask "
-              "and "
-              "--flex-score out";
+       return "--flex-mask lets a prompt see what comes later ('prompt'), among which the model's "
+              "indexer chooses no blocks; use a mask of q and kv";
      },
-     {.expressions = true, .chooses_blocks = true}},
+     {.whole_prompts = true, .chooses_blocks = true}},
     {"`--flex-mask`, a model without attention",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.expressions && c.attends.is_false(); },

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "kernels/flex/flex_program.h"
 #include "kernels/op_view.h"
 
 namespace foretoken {
@@ -31,6 +32,12 @@ void attention(Queue& queue, const AttentionArgs& args) {
   FT_CHECK(args.kv.format != KvFormat::kInt8 || args.kv.value_dim > 0 ||
            args.kv.head_dim <= kMaxInt8HeadDim);
   FT_CHECK(args.flex == nullptr || args.kv.value_dim == 0);
+  if (args.of_heads.num_kv_heads > 0) {
+    FT_CHECK(args.kv.num_kv_heads == 1 && args.max_rows % args.of_heads.num_kv_heads == 0);
+    FT_CHECK(args.flex == nullptr ||
+             (args.of_heads.positions != nullptr && args.of_heads.begins != nullptr));
+    FT_CHECK(args.flex == nullptr || args.flex->among_chosen);
+  }
   FT_CHECK(args.softcap >= 0 && args.kv_begin >= 0);
   FT_CHECK(args.last_seen == nullptr || (args.chunk == 0 && args.flex == nullptr));
   FT_CHECK(args.kv.dtype == DType::kF32 || args.kv.dtype == DType::kBF16);

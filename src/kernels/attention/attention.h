@@ -24,6 +24,16 @@ inline constexpr int kFarBehind = 1024;
 
 struct FlexProgram;
 
+// Rows of which each is one KV head of a row of tokens and has a table of pages of its own, as
+// choose_blocks leaves them (kernels/latent/choose_blocks.h): their positions count what the pages
+// hold, and no row sees a later one. KvLayer then has one KV head, but scales of all.
+struct RowsOfHeads {
+  int32_t num_kv_heads = 0;            // row r is KV head r % num_kv_heads; 0: rows are of tokens
+  const int32_t* positions = nullptr;  // [max_rows / num_kv_heads] of the rows of tokens
+  // As block_tables: the position with which each page begins. With flex, and so is `positions`.
+  const int32_t* begins = nullptr;
+};
+
 inline constexpr int kBiasReach = 128;
 inline constexpr int kDistances = 2 * kBiasReach + 1;
 
@@ -91,7 +101,14 @@ struct AttentionArgs {
   // zero. Where it sees prompts, rows of a run that begins at position 0 see that run to its end.
   // Without latents. It outlives the op.
   const FlexProgram* flex = nullptr;
+  RowsOfHeads of_heads = {};
 };
+
+// The KV head whose scales a row's codes have.
+FT_HD inline int32_t head_of_scales(const AttentionArgs& a, int64_t row, int32_t kv_head) {
+  const int32_t heads = a.of_heads.num_kv_heads;
+  return heads > 0 ? static_cast<int32_t>(row % heads) : kv_head;
+}
 
 // Floats that attention leaves of a row and head before it divides: value_size sums of weighted
 // values, the highest score, which weights are relative to, and the sum of weights, 0 where nothing

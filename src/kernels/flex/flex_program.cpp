@@ -43,16 +43,18 @@ Status check_causal(const FlexExpression& mask) {
 
 }  // namespace
 
-Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score) {
+Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score, bool among_chosen) {
   FlexProgram program;
+  program.among_chosen = among_chosen;
   FT_ASSIGN_OR_RETURN(program.mask, parse("--flex-mask", mask, FlexType::kBool));
   FT_ASSIGN_OR_RETURN(program.score, parse("--flex-score", score, FlexType::kFloat));
   FT_RETURN_IF_ERROR(check_causal(program.mask));
   program.sees_prompts =
       std::any_of(program.mask.steps.begin(), program.mask.steps.end(),
                   [](const FlexStep& step) { return step.op == FlexOp::kPrompt; });
-  for (const FlexElements elements : {FlexElements::kF32, FlexElements::kBF16,
-                                      FlexElements::kF32Codes, FlexElements::kBF16Codes}) {
+  for (const FlexElements elements :
+       {FlexElements::kF32, FlexElements::kBF16, FlexElements::kF32Codes, FlexElements::kBF16Codes,
+        FlexElements::kF32Integers, FlexElements::kBF16Integers}) {
     program.sources.push_back(flex_source(program, elements));
   }
   return program;

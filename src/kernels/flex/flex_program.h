@@ -81,6 +81,8 @@ struct FlexProgram {
   // The mask knows `prompt`: rows of a prompt may see later ones of it, so that all of them stand
   // in one step.
   bool sees_prompts = false;
+  // Ops may have rows of heads (RowsOfHeads), among what an indexer chose.
+  bool among_chosen = false;
   // Of kernels for devices that compile them, by FlexElements (flex_source.h).
   std::vector<std::string> sources = {};
   // The same for queries of bfloat16 whose heads have one of these sizes; add_tile_sources.
@@ -100,7 +102,8 @@ struct FlexProgram {
 // which may be empty. Python's operators and precedence, `a if c else b`, and, or, not, & and | of
 // bools; abs, min, max, where, exp, log, tanh, sqrt, floor, sin, cos. InvalidArgument says at which
 // character of which what is wrong, or which later position a row outside of its prompt would see.
-Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score);
+Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score,
+                               bool among_chosen = false);
 
 // Adds what a device compiles for heads of these sizes, once each; sizes that the kernel does not
 // take are left to the one of `sources`. are_all: no op has heads of another size.

@@ -13,9 +13,10 @@ struct FlexKernelArgs {
   const int* num_rows; const void* q; void* out; const int* positions; const int* row_slot;
   const int* block_tables; const void* k; const void* v; const float* k_scales;
   const float* v_scales; const float* slopes; const float* sinks; float* workspace;
-  float* states;
+  float* states; const int* token_positions; const int* page_begins;
   int max_blocks, max_rows, num_heads, num_kv_heads, block_size, head_dim, window, chunk, kv_begin,
-      first_head, max_splits, num_parts, window_rows, part_heads, context_size, context_rank;
+      first_head, max_splits, num_parts, window_rows, part_heads, context_size, context_rank,
+      heads_of_row;
   float scale, softcap;
 };
 #define NONE __int_as_float(0xff800000)
@@ -43,9 +44,35 @@ __device__ inline float of_code(unsigned char x) {
   const float size = e == 0 ? m * 0.001953125f : __int_as_float((e + 120) << 23 | m << 20);
   return x & 128 ? -size : size;
 }
+// What expressions are asked about: the position of a row, a position that it sees, and a head of the
+// model. Of rows of heads (RowsOfHeads) they differ from the row's own.
+#if AMONG_CHOSEN
+__device__ inline int asked_query(const FlexKernelArgs& a, int row, int position) {
+  return a.page_begins ? a.token_positions[row / a.heads_of_row] : position;
+}
+__device__ inline int asked_key(const FlexKernelArgs& a, int slot, int kv) {
+  if (!a.page_begins) return kv;
+  const int page = a.block_size * a.context_size;
+  return a.page_begins[(long long)slot * a.max_blocks + kv / page] + kv % page;
+}
+__device__ inline int asked_head(const FlexKernelArgs& a, int row, int head) {
+  return head + a.first_head + (a.page_begins ? row % a.heads_of_row * a.num_heads : 0);
+}
+__device__ inline int head_of_scales(const FlexKernelArgs& a, int row, int kv_head) {
+  return a.page_begins ? row % a.heads_of_row : kv_head;
+}
+#else
+__device__ inline int asked_query(const FlexKernelArgs&, int, int position) { return position; }
+__device__ inline int asked_key(const FlexKernelArgs&, int, int kv) { return kv; }
+__device__ inline int asked_head(const FlexKernelArgs& a, int, int head) {
+  return head + a.first_head;
+}
+__device__ inline int head_of_scales(const FlexKernelArgs&, int, int kv_head) { return kv_head; }
+#endif
 // As prompt_end of cpu/flex_scores.h.
 __device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
   const int position = a.positions[row], slot = a.row_slot[row], first = row - position;
+  if (AMONG_CHOSEN && a.page_begins) return 0;
   if (first < 0 || a.row_slot[first] != slot || a.positions[first] != 0) return 0;
   int low = row, high = min(*a.num_rows, a.max_rows);
   while (high - low > 1) {
@@ -65,7 +92,12 @@ struct Part { float highest, weights, values[VALUES]; };
 __device__ inline long long entry_at(const FlexKernelArgs& a, int slot, int entry, int kv_head) {
   const int block = a.block_tables[(long long)slot * a.max_blocks + entry / a.block_size];
   return (((long long)block * a.num_kv_heads + kv_head) * a.block_size + entry % a.block_size) *
-         a.head_dim;
+         (a.head_dim + SCALE_BYTES);
+}
+// Of an entry that ends with a scale of its codes.
+__device__ inline float scale_of(const FlexKernelArgs& a, const void* cache, long long entry) {
+  const unsigned char* at = (const unsigned char*)cache + entry + a.head_dim;
+  return __uint_as_float(at[0] | at[1] << 8 | at[2] << 16 | (unsigned int)at[3] << 24);
 }
 __device__ inline int entries_before(const FlexKernelArgs& a, int position) {
   return (position - a.context_rank + a.context_size - 1) / a.context_size;
@@ -116,7 +148,9 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   if (a.window > 0) seen_from = max(seen_from, position + 1 - a.window);
   if (a.chunk > 0) seen_from = max(seen_from, position - position % a.chunk);
   const int first = entries_before(a, seen_from);
-  const float of_keys = a.k_scales ? a.k_scales[kv_head] : 1.0f;
+  const int of_scales = head_of_scales(a, row, kv_head);
+  const int asked_row = asked_query(a, row, position), asked = asked_head(a, row, head);
+  const float of_keys = a.k_scales ? a.k_scales[of_scales] : 1.0f;
   const float slope = a.slopes ? a.slopes[head] : 0.0f;
   Part part;
   part.highest = NONE;
@@ -126,16 +160,18 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
     const int mine = begin + lane;
     const int kv = mine * a.context_size + a.context_rank;
     bool visible = mine >= first && mine < end;
-    if (visible) visible = flex_mask(position, kv, head + a.first_head, kv < prompt_end);
+    const int key_position = visible ? asked_key(a, slot, kv) : 0;
+    if (visible) visible = flex_mask(asked_row, key_position, asked, kv < prompt_end);
     float score = NONE;
     if (visible) {
       const long long key = entry_at(a, slot, mine, kv_head);
       float dot = 0;
       for (int d = 0; d < dim; ++d) dot = fmaf(query[d], ENTRY(a.k, key + d), dot);
+      if (SCALE_BYTES) dot = __fmul_rn(dot, scale_of(a, a.k, key));
       score = __fmul_rn(__fmul_rn(dot, a.scale), of_keys);
       if (a.softcap > 0) score = __fmul_rn(a.softcap, tanhf(__fdiv_rn(score, a.softcap)));
       if (slope != 0) score = __fadd_rn(score, __fmul_rn(slope, (float)(kv - position)));
-      score = flex_score(score, position, kv, head + a.first_head);
+      score = flex_score(score, asked_row, key_position, asked);
       score = score != score ? NONE : fminf(score, MOST);
       if (score != NONE) score = fmaxf(fminf(__fmul_rn(score, 1.44269504f), MOST), -MOST);
     }
@@ -151,8 +187,9 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
     for (int i = 0; i < VALUES; ++i) part.values[i] = __fmul_rn(part.values[i], keep);
     for (unsigned int left = __ballot_sync(0xffffffffu, weight > 0); left; left &= left - 1) {
       const int j = __ffs(left) - 1;
-      const float w = __shfl_sync(0xffffffffu, weight, j);
       const long long value = entry_at(a, slot, begin + j, kv_head);
+      float w = __shfl_sync(0xffffffffu, weight, j);
+      if (SCALE_BYTES) w = __fmul_rn(w, scale_of(a, a.v, value));
       for (int i = 0; i < VALUES; ++i) {
         const int d = lane + i * 32;
         if (d < dim) part.values[i] = fmaf(w, ENTRY(a.v, value + d), part.values[i]);
@@ -172,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   if (a.sinks && weights > 0) {
     weights = __fadd_rn(weights, exp2f(__fmul_rn(a.sinks[head], 1.44269504f) - part.highest));
   }
-  const float of_values = a.v_scales ? a.v_scales[kv_head] : 1.0f;
+  const float of_values = a.v_scales ? a.v_scales[of_scales] : 1.0f;
   if (a.states) return leave_state(a, part, row, head, of_values);
   for (int i = 0; i < VALUES; ++i) {
     const int d = lane + i * 32;
@@ -329,16 +366,22 @@ std::string body_of(const FlexExpression& expression, const char* otherwise) {
 constexpr const char* elements_text(FlexElements elements) {
   switch (elements) {
     case FlexElements::kF32:
-      return "#define ENTRY(p, i) (((const float*)(p))[i])\n";
+      return "#define ENTRY(p, i) (((const float*)(p))[i])\n#define SCALE_BYTES 0\n";
     case FlexElements::kBF16:
-      return "#define ENTRY(p, i) of_bf16(((const unsigned short*)(p))[i])\n";
+      return "#define ENTRY(p, i) of_bf16(((const unsigned short*)(p))[i])\n"
+             "#define SCALE_BYTES 0\n";
+    case FlexElements::kF32Integers:
+    case FlexElements::kBF16Integers:
+      return "#define ENTRY(p, i) ((float)((const signed char*)(p))[i])\n#define SCALE_BYTES 4\n";
     default:
-      return "#define ENTRY(p, i) of_code(((const unsigned char*)(p))[i])\n";
+      return "#define ENTRY(p, i) of_code(((const unsigned char*)(p))[i])\n"
+             "#define SCALE_BYTES 0\n";
   }
 }
 
 constexpr const char* rows_text(FlexElements elements) {
-  if (elements == FlexElements::kF32 || elements == FlexElements::kF32Codes) {
+  if (elements == FlexElements::kF32 || elements == FlexElements::kF32Codes ||
+      elements == FlexElements::kF32Integers) {
     return "#define QUERY(p, i) (((const float*)(p))[i])\n"
            "#define STORE(p, i, x) ((float*)(p))[i] = (x)\n";
   }
@@ -349,6 +392,7 @@ constexpr const char* rows_text(FlexElements elements) {
 // What both kernels begin with: arguments, arithmetic, the mask and the score.
 std::string expressions_text(const FlexProgram& program) {
   std::string text = program.sees_prompts ? "#define SEES_PROMPTS 1\n" : "#define SEES_PROMPTS 0\n";
+  text += program.among_chosen ? "#define AMONG_CHOSEN 1\n" : "#define AMONG_CHOSEN 0\n";
   text += kHead;
   text += "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)";
   text += body_of(program.mask, "true");

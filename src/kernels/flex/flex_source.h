@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "kernels/flex/flex_program.h"
@@ -21,7 +22,9 @@ struct FlexKernelArgs {
   const float* slopes;
   const float* sinks;
   float* workspace;
-  float* states;  // as of AttentionArgs, instead of `out`
+  float* states;               // as of AttentionArgs, instead of `out`
+  const int* token_positions;  // RowsOfHeads::positions
+  const int* page_begins;      // RowsOfHeads::begins
   int max_blocks;
   int max_rows;
   int num_heads;
@@ -38,6 +41,7 @@ struct FlexKernelArgs {
   int part_heads;    // of states
   int context_size;  // as of KvLayer, 1 without states
   int context_rank;
+  int heads_of_row;  // RowsOfHeads::num_kv_heads
   float scale;
   float softcap;
 };
@@ -45,8 +49,15 @@ struct FlexKernelArgs {
 inline constexpr int kFlexWarps = 4;  // of a block, which takes one row and query head
 inline constexpr const char* kFlexKernel = "flex_attention";
 
-// How elements of the cache and of queries lie.
-enum class FlexElements : uint8_t { kF32, kBF16, kF32Codes, kBF16Codes };
+// How elements of the cache and of queries lie: with codes of KvFormat::kFp8, or of kInt8.
+enum class FlexElements : uint8_t {
+  kF32,
+  kBF16,
+  kF32Codes,
+  kBF16Codes,
+  kF32Integers,
+  kBF16Integers
+};
 
 // The source in CUDA C++, without headers, of the kernel with the program's expressions in it.
 std::string flex_source(const FlexProgram& program, FlexElements elements);

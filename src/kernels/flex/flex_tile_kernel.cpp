@@ -68,7 +68,10 @@ struct Tile {
   int row, tokens, position, slot, kv_head, first_head, heads, first, last, prompt_end;
 };
 // What a lane knows of its rows lane / 4 and lane / 4 + 8.
-struct Rows { int position[2], first[2], last[2], head[2]; };
+struct Rows {
+  int position[2], first[2], last[2], head[2];
+  int slot, asked_query[2], asked_head[2];  // of expressions
+};
 struct Sums { float highest[2], weights[2], values[BLOCKS][4]; };
 
 __device__ inline int first_seen(const FlexKernelArgs& a, int position) {
@@ -112,7 +115,10 @@ __device__ inline Rows rows_of(const FlexKernelArgs& a, const Tile& tile) {
     rows.head[i] = tile.first_head + m % tile.heads;
     rows.first[i] = first_seen(a, rows.position[i]);
     rows.last[i] = valid ? max(rows.position[i], tile.prompt_end - 1) : -1;
+    rows.asked_query[i] = asked_query(a, tile.row, rows.position[i]);
+    rows.asked_head[i] = asked_head(a, tile.row, rows.head[i]);
   }
+  rows.slot = tile.slot;
   return rows;
 }
 // Positions of the unit of 32 from `begin` on that this lane's rows see: bit i * 8 + n * 2 + j is
@@ -128,7 +134,8 @@ __device__ inline unsigned int seen_of(const FlexKernelArgs& a, const Rows& rows
       for (int j = 0; j < 2; ++j) {
         const int kv = begin + n * 8 + threadIdx.x % 4 * 2 + j;
         if (kv < rows.first[i] || kv > rows.last[i]) continue;
-        if (flex_mask(rows.position[i], kv, rows.head[i] + a.first_head, kv < prompt_end)) {
+        if (flex_mask(rows.asked_query[i], asked_key(a, rows.slot, kv), rows.asked_head[i],
+                      kv < prompt_end)) {
           seen |= 1u << (i * 8 + n * 2 + j);
         }
       }
@@ -143,7 +150,7 @@ __device__ inline float score_of(const FlexKernelArgs& a, const Rows& rows, int 
   if (a.slopes) {
     score = __fadd_rn(score, __fmul_rn(a.slopes[rows.head[i]], (float)(kv - rows.position[i])));
   }
-  score = flex_score(score, rows.position[i], kv, rows.head[i] + a.first_head);
+  score = flex_score(score, rows.asked_query[i], asked_key(a, rows.slot, kv), rows.asked_head[i]);
   if (score != score || score == NONE) return NONE;
   return fmaxf(fminf(__fmul_rn(fminf(score, MOST), 1.44269504f), MOST), -MOST);
 }
@@ -250,7 +257,7 @@ __device__ inline void add_unit(const FlexKernelArgs& a, const Rows& rows, Sums&
 __device__ inline void reduce_split(const FlexKernelArgs& a, const Tile& tile, const Rows& rows,
                                     Sums& sums, int split, const uint4 (&q)[CHUNKS][2]) {
   clear(sums);
-  const float of_keys = a.k_scales ? a.k_scales[tile.kv_head] : 1.0f;
+  const float of_keys = a.k_scales ? a.k_scales[head_of_scales(a, tile.row, tile.kv_head)] : 1.0f;
   const int end = min(split_begin(split + 1) - 1, tile.last);
   for (int begin = max(split_begin(split), tile.first) & -32; begin <= end; begin += 32) {
     const unsigned int seen = seen_of(a, rows, begin, tile.prompt_end);
@@ -320,7 +327,7 @@ __device__ inline void leave_partial(const FlexKernelArgs& a, const Tile& tile, 
 }
 __device__ inline void leave_result(const FlexKernelArgs& a, const Tile& tile, const Rows& rows,
                                     const Sums& sums) {
-  const float of_values = a.v_scales ? a.v_scales[tile.kv_head] : 1.0f;
+  const float of_values = a.v_scales ? a.v_scales[head_of_scales(a, tile.row, tile.kv_head)] : 1.0f;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int row = row_of(tile, i);

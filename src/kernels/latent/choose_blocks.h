@@ -44,8 +44,9 @@ struct ChooseBlocksArgs {
   int32_t page;       // chosen_page_size
   int32_t top;        // at most kMaxChosenBlocks
   int32_t first;
-  int32_t nearest;  // at least 1; with `first` at most `top`
-  DType dtype;      // kF32 or kBF16
+  int32_t nearest;            // at least 1; with `first` at most `top`
+  DType dtype;                // kF32 or kBF16
+  int32_t* begins = nullptr;  // as `pages`: the position with which each begins; or null
 };
 
 inline constexpr int kMaxChosenBlocks = 1024;
@@ -82,6 +83,13 @@ FT_HD inline int32_t chosen_page(const ChooseBlocksArgs& a, int32_t slot, int32_
   const int64_t table = int64_t{slot} * a.max_blocks;
   const int32_t block = a.block_tables[table + position / a.block_size];
   return (block * a.num_heads + head) * (a.block_size / a.page) + position % a.block_size / a.page;
+}
+
+// Writes that page as number `index` of all pages.
+FT_HD inline void write_page(const ChooseBlocksArgs& a, int64_t index, int32_t slot, int32_t head,
+                             int32_t position) {
+  a.pages[index] = chosen_page(a, slot, head, position);
+  if (a.begins != nullptr) a.begins[index] = position - position % a.page;
 }
 
 // Blocks of the longest sequence: scores of a row and head in the workspace.

@@ -181,6 +181,50 @@ TEST(ChosenBlocks, RanksThatShareContextKeepTheIds) {
   }
 }
 
+// Masks and scores of one's own know the positions of what was chosen, with drafts, in pieces of a
+// prompt and on ranks, and where entries are codes.
+TEST(ChosenBlocks, ExpressionsKeepTheIds) {
+  const test::GoldenCase golden = test::golden_cases({"minimax_m3"}).front();
+  const auto run = [&](const char* backend, const char* kv, Variant variant, const Layout& layout) {
+    variant.kv_cache_dtype = kv;
+    variant.draft_model = golden.folder;
+    variant.drafter = "draft_model";
+    EngineConfig config = config_of(variant, golden);
+    config.attention_backend = backend;
+    layout.apply(config);
+    std::vector<Request> asked;
+    for (const nlohmann::json& entry : *golden.prompts) {
+      Request& request = asked.emplace_back();
+      request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
+      request.sampling.max_tokens = kSparseTokens;
+      request.sampling.ignore_eos = true;
+    }
+    const auto engine = start_engine(config);
+    return engine == nullptr ? RunResult{} : run_requests(*engine, variant, asked);
+  };
+  constexpr const char* kOwn =
+      "flex(kv <= q and (q - kv < 60 or kv % (2 + h % 2) == 0); score - 0.01 * (h + 1) * (q - kv))";
+  const Variant alone{.name = "alone"};
+  const Variant drafted{.name = "drafted",
+                        .num_draft_tokens = kSparseDrafts,
+                        .steps_in_flight = 2,
+                        .batch = 4,
+                        .max_batched_tokens = 37};
+  for (const char* kv : {"auto", "fp8", "int8"}) {
+    if (!has_kv_format(kv)) continue;
+    const RunResult plain = run(kOwn, kv, alone, {});
+    ASSERT_FALSE(plain.ids.empty()) << kv;
+    const RunResult with_drafts = run(kOwn, kv, drafted, {});
+    EXPECT_EQ(count_differences(plain, with_drafts, kv), 0);
+    EXPECT_GT(with_drafts.stats.num_accepted_tokens, 0);
+    EXPECT_NE(run("portable", kv, alone, {}).ids, plain.ids) << "they change nothing";
+  }
+  const Layout ranks{.tp = 2, .ep = true};
+  if (!missing_for(ranks).empty()) return;
+  EXPECT_EQ(
+      count_differences(run(kOwn, "auto", alone, {}), run(kOwn, "auto", drafted, ranks), "TP2"), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SparseAttention,
                          testing::ValuesIn(test::golden_cases({"deepseek_v32", "glm_moe_dsa",
                                                                "hy_v4", "minimax_m3"})),

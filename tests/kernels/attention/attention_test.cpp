@@ -39,9 +39,6 @@ class AttentionTest : public RowOpTest, public testing::WithParamInterface<Case>
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     const Case c = GetParam();
-    if (c.format == KvFormat::kInt8 && device().type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
     kv_ = {nullptr,    nullptr, c.num_kv_heads, kBlockSize,
            c.head_dim, c.dtype, c.format,       c.value_dim};
     k_ = entries(1, key_scales());

@@ -32,9 +32,6 @@ class BothWaysAttention : public RowOpTest, public testing::WithParamInterface<T
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     const TextHeads c = GetParam();
-    if (c.format == KvFormat::kInt8 && device().type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
     kv_ = {nullptr, nullptr, c.num_kv_heads, kTextBlock, c.head_dim, c.dtype, c.format};
     tables_.resize(size_t{kTexts} * kTextBlocks);
     std::iota(tables_.begin(), tables_.end(), 1);

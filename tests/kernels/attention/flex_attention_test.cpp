@@ -103,8 +103,8 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
     return data;
   }
   // As engines have it for these heads.
-  static FlexProgram program_of(const char* mask, const char* score) {
-    auto program = parse_flex(mask, score);
+  static FlexProgram program_of(const char* mask, const char* score, bool among_chosen = false) {
+    auto program = parse_flex(mask, score, among_chosen);
     EXPECT_TRUE(program.ok()) << program.status().message();
     FlexProgram made = program.ok() ? program.value() : FlexProgram();
     const int32_t sizes[] = {dim()};
@@ -115,9 +115,6 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
   void SetUp() override {
     RowOpTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    if (format() == KvFormat::kInt8 && device().type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
     const size_t count = size_t{1 + kFlexBlocks} * kFlexKvHeads * kFlexBlock * dim();
     k_ = cache_data(count, 1);
     v_ = cache_data(count, 2);
@@ -166,9 +163,9 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
       for (int d = 0; d < dim(); ++d) {
         score += double(q_.values[(size_t(row) * kFlexHeads + h) * dim() + d]) * k_.values[at + d];
       }
-      const double weight = std::exp(c.scored(score * kScale, q, kv, h));
+      const double weight = std::exp(c.scored(score * kScale * key_scales_[h / 2], q, kv, h));
       sum += weight;
-      for (int d = 0; d < dim(); ++d) out[d] += weight * v_.values[at + d];
+      for (int d = 0; d < dim(); ++d) out[d] += weight * v_.values[at + d] * value_scales_[h / 2];
     }
     for (double& x : out) x = sum > 0 ? x / sum : 0;
     return out;
@@ -195,6 +192,7 @@ class FlexAttentionTest : public RowOpTest, public testing::WithParamInterface<F
   static constexpr float kScale = 0.4f;
   std::vector<int32_t> positions_ = {0, 1, 31, 32, 33, 127, 200, 255, 256, 257, 383};
   std::vector<int32_t> table_;
+  std::vector<float> key_scales_ = {1, 1}, value_scales_ = {1, 1};
   TypedData k_, v_, q_;
   AttentionArgs args_{};
 };
@@ -240,6 +238,63 @@ TEST_P(FlexAttentionTest, PromptsSeeThemselves) {
     for (int row = 0; row < num_rows(); ++row) {
       expect_near(c, y, row, row < kPromptLen ? kPromptLen : positions_[row] + 1);
     }
+  }
+}
+
+// Rows of heads see the pages that they were given, expressions the positions in these, and codes
+// have the scales of their head.
+TEST_P(FlexAttentionTest, RowsOfHeadsKnowThePositionsOfTheirPages) {
+  const auto is_chosen = [](int q, int kv, int h) {
+    return q / kFlexBlock == kv / kFlexBlock || (kv / kFlexBlock + h / 2) % 3 != 1;
+  };
+  const size_t rows = positions_.size() * kFlexKvHeads;
+  std::vector<int32_t> pages(rows * kFlexBlocks), begins(pages.size()), last(rows, -1);
+  for (size_t row = 0; row < rows; ++row) {
+    const int q = positions_[row / kFlexKvHeads], kv_head = static_cast<int>(row % kFlexKvHeads);
+    size_t next = row * kFlexBlocks;
+    for (int kv = 0; kv <= q; kv += kFlexBlock) {
+      if (!is_chosen(q, kv, kv_head * 2)) continue;
+      pages[next] = table_[kv / kFlexBlock] * kFlexKvHeads + kv_head;
+      begins[next++] = kv;
+      last[row] += std::min(kFlexBlock, q + 1 - kv);
+    }
+  }
+  std::vector<int32_t> tables(rows);
+  std::iota(tables.begin(), tables.end(), 0);
+  args_.of_heads = {kFlexKvHeads, args_.positions, to_device(begins)};
+  args_.counts = counts(static_cast<int>(rows));
+  args_.max_rows = static_cast<int>(rows);
+  args_.num_heads = kFlexHeads / kFlexKvHeads;
+  args_.positions = to_device(last);
+  args_.row_slot = to_device(tables);
+  args_.block_tables = to_device(pages);
+  args_.kv.num_kv_heads = 1;
+  if (format() == KvFormat::kFp8) {
+    key_scales_ = {0.5f, 1.25f};
+    value_scales_ = {1.25f, 0.5f};
+    args_.kv.k_scales = to_device(key_scales_);
+    args_.kv.v_scales = to_device(value_scales_);
+  }
+  const auto expect_cases = [&](const FlexCase& c, const FlexProgram* program) {
+    SCOPED_TRACE(c.mask);
+    const auto y = to_floats(run(program), dtype());
+    for (int row = 0; row < num_rows(); ++row) expect_near(c, y, row, positions_[row] + 1);
+  };
+  const FlexCase cases[] = {
+      {"kv <= q and q - kv < 100 and (h != 2 or kv % 2 == 0)", "score - 0.02 * (h + 1) * (q - kv)",
+       [&](int q, int kv, int h) {
+         return is_chosen(q, kv, h) && q - kv < 100 && (h != 2 || kv % 2 == 0);
+       },
+       [](double s, int q, int kv, int h) { return s - 0.02 * (h + 1) * (q - kv); }},
+      {"kv <= q and kv % 7 != 3 and q % 5 != 1", "",
+       [&](int q, int kv, int h) { return is_chosen(q, kv, h) && kv % 7 != 3 && q % 5 != 1; },
+       as_it_is}};
+  for (const FlexCase& c : cases) {
+    const FlexProgram program = program_of(c.mask, c.score, true);
+    expect_cases(c, &program);
+  }
+  if (dtype() == DType::kF32 || rounded() > 0) {
+    expect_cases({"without", "", is_chosen, as_it_is}, nullptr);
   }
 }
 

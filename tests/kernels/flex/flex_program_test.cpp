@@ -112,7 +112,7 @@ TEST(FlexProgram, RandomTextsDoNoHarm) {
 
 TEST(FlexProgram, SourcesHoldTheExpressions) {
   const auto program = parse_flex("kv <= q and q - kv < 77", "score * 0.5 + h").value();
-  ASSERT_EQ(program.sources.size(), 4u);
+  ASSERT_EQ(program.sources.size(), 6u);
   for (const std::string& source : program.sources) {
     EXPECT_NE(source.find("77"), std::string::npos);
     EXPECT_NE(source.find("0x1p-1f"), std::string::npos);
@@ -120,6 +120,9 @@ TEST(FlexProgram, SourcesHoldTheExpressions) {
   }
   EXPECT_NE(program.sources[0], program.sources[1]);
   EXPECT_EQ(flex_source(program, FlexElements::kBF16), program.sources[1]);
+  EXPECT_EQ(flex_source(program, FlexElements::kBF16Integers), program.sources[5]);
+  const auto among = parse_flex("kv <= q and q - kv < 77", "score * 0.5 + h", true).value();
+  EXPECT_NE(among.sources[1], program.sources[1]) << "it knows the positions of pages";
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class ChooseBlocksTest : public RowOpTest, public testing::WithParamInterface<DT
   struct Chosen {
     int page = 0, width = 0, first = 0, nearest = 1;
     StepCounts counts{};
-    std::vector<int32_t> pages, last, rows;
+    std::vector<int32_t> pages, last, rows, begins;
     const StepCounts* counts_memory = nullptr;
     int32_t *pages_memory = nullptr, *last_memory = nullptr, *rows_memory = nullptr;
 
@@ -71,6 +71,7 @@ class ChooseBlocksTest : public RowOpTest, public testing::WithParamInterface<DT
     out.last_memory = to_device(std::vector<int32_t>(all, -1));
     out.rows_memory = to_device(std::vector<int32_t>(all, -1));
     out.counts_memory = counts_out;
+    auto* begins = to_device(std::vector<int32_t>(all * size_t(out.width), -1));
     choose_blocks(queue(), {.counts = counts(rows.count()),
                             .q = upload_typed(typed_data(rows.q, GetParam())),
                             .keys = upload_typed(keys_),
@@ -93,7 +94,9 @@ class ChooseBlocksTest : public RowOpTest, public testing::WithParamInterface<DT
                             .top = kChosen,
                             .first = first,
                             .nearest = nearest,
-                            .dtype = GetParam()});
+                            .dtype = GetParam(),
+                            .begins = begins});
+    out.begins = read(begins, all * size_t(out.width));
     out.counts = read(counts_out, 1).front();
     out.pages = read(out.pages_memory, all * size_t(out.width));
     out.last = read(out.last_memory, all);
@@ -150,6 +153,8 @@ class ChooseBlocksTest : public RowOpTest, public testing::WithParamInterface<DT
       seen += end - from;
       for (int p = from; p < end; p += chosen.page) {
         ASSERT_LT(next, pages.size());
+        EXPECT_EQ(chosen.begins[size_t(row * kBlockHeads + head) * size_t(chosen.width) + next],
+                  p - p % chosen.page);
         EXPECT_EQ(pages[next++], page_at(chosen, slot, head, p)) << row;
       }
     }

@@ -44,8 +44,8 @@ struct Split {
 
 // A query head of the op and its row.
 struct QueryHead {
+  int64_t row;
   int head;
-  int position;
   int prompt_end;  // as of FlexPlace
 };
 
@@ -193,14 +193,10 @@ FT_INLINE void merge_split(const AttentionArgs& a, const Split& split, const Que
   float part[kMaxHeadDim];
   float max, sum;
   const int count = split.end - split.begin;
-  end_scores(score_end(a, of.head, of.position, split.begin), s.scores[h], count);
+  end_scores(score_end(a, of.head, a.positions[of.row], split.begin), s.scores[h], count);
   if (a.flex != nullptr) {
-    const int key = position_of_entry(a.kv, split.begin);
-    const int head = a.first_head + of.head;
-    if (!apply_flex(*a.flex, {s.scores[h], count, of.position, key, head, of.prompt_end,
-                              a.kv.context_size})) {
-      return;
-    }
+    const FlexScores scores{s.scores[h], count, of.row, split.begin, of.head, of.prompt_end};
+    if (!apply_flex(a, scores)) return;
     weigh_flex(s.scores[h], count, max, sum);
   } else {
     exponentiate(s.scores[h], count, max, sum);
@@ -228,23 +224,23 @@ FT_INLINE void attend(const AttentionArgs& a, int64_t row, int32_t kv_head, int 
     s.max[h] = -std::numeric_limits<float>::infinity();
     s.sum[h] = 0;
   }
-  const int position = a.positions[row];
   const int of_prompt = a.flex != nullptr && a.flex->sees_prompts ? prompt_end(a, row) : 0;
   const int begin = seen_by(a, row).begin;
   const int end = std::max(seen_by(a, row).end, entries_before(a.kv, of_prompt));
   const int32_t* table = a.block_tables + int64_t{a.row_slot[row]} * a.max_blocks;
-  const float scale = a.scale * key_scale(a.kv, kv_head);
+  const int32_t of_scales = head_of_scales(a, row, kv_head);
+  const float scale = a.scale * key_scale(a.kv, of_scales);
   for (int pos = begin; pos < end;) {
     const int split_end = (pos / kAttentionSplit + 1) * kAttentionSplit;
     Split split{table, kv_head, pos, split_end < end ? split_end : end};
     if (widened != nullptr) widen_split(a.kv, *widened, split);
     score_split<V, T>(a, split, scale, heads, s);
     for (int h = 0; h < heads; ++h) {
-      merge_split<V, T>(a, split, {first + h, position, of_prompt}, h, s);
+      merge_split<V, T>(a, split, {row, first + h, of_prompt}, h, s);
     }
     pos = split.end;
   }
-  const float of_values = value_scale(a.kv, kv_head);
+  const float of_values = value_scale(a.kv, of_scales);
   for (int h = 0; h < heads; ++h) {
     if (a.states != nullptr) {
       store_state(a, row, first + h, {s.acc[h], s.max[h], s.sum[h]}, of_values);

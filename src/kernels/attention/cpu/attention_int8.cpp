@@ -169,9 +169,9 @@ FT_HOT SoftSums soften(Int8Scratch& s, const QueryPart& part) {
 
 // The same where the op's program changes scores and hides positions, which weigh nothing whatever
 // their values are.
-SoftSums soften_flex(const FlexProgram& program, const FlexScores& x, const float* value_scale) {
+SoftSums soften_flex(const AttentionArgs& a, const FlexScores& x, const float* value_scale) {
   SoftSums soft{0, 0};
-  if (!apply_flex(program, x)) {
+  if (!apply_flex(a, x)) {
     std::fill_n(x.scores, x.count, 0.0f);
     return soft;
   }
@@ -206,10 +206,9 @@ void soften_int8_split(const AttentionArgs& a, const AttentionTile& tile, const 
     if (a.flex == nullptr) {
       soft[q] = soften(s, part);
     } else {
-      soft[q] = soften_flex(*a.flex,
-                            {weights + begin, part.count, position, position_of_entry(a.kv, first),
-                             a.first_head + head, s.prompt_end[row], a.kv.context_size},
-                            s.value_scale + begin);
+      const FlexScores scores{weights + begin, part.count, tile.first_row + row,
+                              first,           head,       s.prompt_end[row]};
+      soft[q] = soften_flex(a, scores, s.value_scale + begin);
     }
   }
 }

@@ -164,7 +164,7 @@ void soften_split(const AttentionArgs& a, const AttentionTile& tile, const TileS
                   SoftWeights* soft, Scratch& s) {
   const int from = split.begin / kBf16Step * kBf16Step;
   const int to = (split.end + kBf16Step - 1) / kBf16Step * kBf16Step;
-  const float scale = a.scale * key_scale(a.kv, tile.kv_head);
+  const float scale = a.scale * key_scale(a.kv, head_of_scales(a, tile.first_row, tile.kv_head));
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const SeenPositions seen = seen_of_split(a, tile, split, q);
     float* scores = s.scores + q * kAttentionSplit;
@@ -245,7 +245,7 @@ void attend_tile(const AttentionArgs& a, const AttentionTile& tile) {
     return;
   }
   const int dim = a.kv.value_size();
-  const float scale = value_scale(a.kv, tile.kv_head);
+  const float scale = value_scale(a.kv, head_of_scales(a, tile.first_row, tile.kv_head));
   for (int q = 0; q < tile.rows * tile.heads; ++q) {
     const int64_t row = tile.first_row + q / tile.heads;
     const int head = tile.first_head + q % tile.heads;

@@ -20,10 +20,10 @@ bool is_portable(AttentionFamily family) {
   return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
 }
 
-// Distances are known to the plain kernel alone.
+// Distances, and codes with a scale of each entry, are known to the plain kernel alone.
 bool uses_tensor_cores(const AttentionArgs& args) {
   const KvLayer& kv = args.kv;
-  if (kv.value_dim > 0 || weighs_distances(args)) return false;
+  if (kv.value_dim > 0 || weighs_distances(args) || kv.format == KvFormat::kInt8) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int kv_head = kv_head_of(args, head);
   for (int j = 0; j < PerThread; ++j) {
     const int d = threadIdx.x + j * kMergeThreads;
-    if (d < dim) out[d] = from_float<T>(scaled(args, kv_head, normalized(values[j], weights)));
+    if (d < dim) out[d] = from_float<T>(scaled(args, row, kv_head, normalized(values[j], weights)));
   }
 }
 

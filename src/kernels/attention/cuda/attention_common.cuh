@@ -121,10 +121,11 @@ __device__ inline Scoring scoring_of(const AttentionArgs& args) {
   if (args.softcap == 0) return {false, 1.0f, __fmul_rn(args.scale, kLog2E)};
   return {true, __fdiv_rn(args.scale, args.softcap), __fmul_rn(args.softcap, kLog2E)};
 }
-// The same for products with codes of KvFormat::kFp8, which the scale of their head multiplies.
-__device__ inline Scoring scoring_of_codes(const AttentionArgs& args, int kv_head) {
+// The same for products of a row with codes of KvFormat::kFp8, which the scale of their head
+// multiplies.
+__device__ inline Scoring scoring_of_codes(const AttentionArgs& args, int64_t row, int kv_head) {
   const Scoring scoring = scoring_of(args);
-  const float of_keys = key_scale(args.kv, kv_head);
+  const float of_keys = key_scale(args.kv, head_of_scales(args, row, kv_head));
   if (scoring.capped) return {true, __fmul_rn(scoring.inner, of_keys), scoring.scale};
   return {false, scoring.inner, __fmul_rn(scoring.scale, of_keys)};
 }
@@ -183,8 +184,10 @@ __device__ inline int kv_head_of(const AttentionArgs& args, int head) {
   return head / (args.num_heads / args.kv.num_kv_heads);
 }
 // A row's attention over codes of KvFormat::kFp8 with the scale of their head; others have none.
-__device__ inline float scaled(const AttentionArgs& args, int kv_head, float value) {
-  return args.kv.v_scales == nullptr ? value : __fmul_rn(value, args.kv.v_scales[kv_head]);
+__device__ inline float scaled(const AttentionArgs& args, int64_t row, int kv_head, float value) {
+  return args.kv.v_scales == nullptr
+             ? value
+             : __fmul_rn(value, args.kv.v_scales[head_of_scales(args, row, kv_head)]);
 }
 
 // Workspace: values [row, head, split, value size], then {highest, sum of weights} [row, head,

@@ -1,5 +1,5 @@
 #include "kernels/attention/cuda/attention_common.cuh"
-#include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/kv_codes.cuh"
 
 // Attention over one rank's share of the positions of a sequence, which leaves states for
 // merge_partials. A warp has a few query heads of one KV head and takes entries one after the
@@ -23,7 +23,7 @@ struct HeadState {
   float values[PerLane] = {};
 };
 
-template <class T, int PerLane, bool Fp8>
+template <class T, int PerLane, KvFormat Format>
 __device__ void load_entry(const KvLayer& kv, const void* cache, int64_t index, int dim,
                            float (&out)[PerLane]) {
   const int lane = threadIdx.x % 32;
@@ -31,13 +31,7 @@ __device__ void load_entry(const KvLayer& kv, const void* cache, int64_t index, 
 #pragma unroll
   for (int i = 0; i < PerLane; ++i) {
     const int d = lane + i * 32;
-    if (d >= dim) {
-      out[i] = 0;
-    } else if constexpr (Fp8) {
-      out[i] = fp8_element<T>(kv, bytes, d);
-    } else {
-      out[i] = to_float(reinterpret_cast<const T*>(bytes)[d]);
-    }
+    out[i] = d < dim ? entry_value<T, Format>(kv, bytes, d) : 0.0f;
   }
 }
 
@@ -96,15 +90,33 @@ __device__ void write_state(const AttentionArgs& args, const Share<PerLane>* sha
       most = scales.highest;
       value = merge(value, shares[w].values[h][d], scales);
     }
-    to[d] = scaled(args, kv_head_of(args, head), value);
+    to[d] = scaled(args, row, kv_head_of(args, head), value);
   }
   if (threadIdx.x > 0) return;
   to[size] = __fmul_rn(highest, kLn2);
   to[size + 1] = weights;
 }
 
+// Of query heads [first, first + heads) of a row; behind them the last one again.
+template <class T, int PerLane>
+__device__ void load_heads(const AttentionArgs& args, int row, int first, int heads,
+                           float (&q)[kHeads][PerLane], float (&slopes)[kHeads]) {
+  const int lane = threadIdx.x % 32, dim = args.kv.head_dim;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const int head = first + min(h, heads - 1);
+    slopes[h] = slope_of(args, head);
+    const T* from = static_cast<const T*>(args.q) + (int64_t{row} * args.num_heads + head) * dim;
+#pragma unroll
+    for (int i = 0; i < PerLane; ++i) {
+      const int d = lane + i * 32;
+      q[h][i] = d < dim ? to_float(from[d]) : 0.0f;
+    }
+  }
+}
+
 // Block (row, kHeads heads of one KV head).
-template <class T, int PerLane, bool Fp8>
+template <class T, int PerLane, KvFormat Format>
 __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionArgs args) {
   __shared__ Share<PerLane> shares[kWarps];
   wait_for_previous();
@@ -120,18 +132,10 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
   const int lane = threadIdx.x % 32;
   float q[kHeads][PerLane];
   float slopes[kHeads];
-#pragma unroll
-  for (int h = 0; h < kHeads; ++h) {
-    slopes[h] = slope_of(args, first + min(h, heads - 1));
-    const T* from = static_cast<const T*>(args.q) +
-                    (int64_t{row} * args.num_heads + first + min(h, heads - 1)) * kv.head_dim;
-#pragma unroll
-    for (int i = 0; i < PerLane; ++i) {
-      const int d = lane + i * 32;
-      q[h][i] = d < kv.head_dim ? to_float(from[d]) : 0.0f;
-    }
-  }
+  load_heads<T>(args, row, first, heads, q, slopes);
   const Scoring scoring = scoring_of(args);
+  const float of_keys =
+      Format == KvFormat::kFp8 ? key_scale(kv, head_of_scales(args, row, kv_head)) : 1.0f;
   const int position = args.positions[row];
   const int begin = entries_before(kv, first_visible(args, position));
   const int end = entries_before(kv, last_seen(args, row, position) + 1);
@@ -142,12 +146,12 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
       const int64_t index = kv_entry(args, args.row_slot[row], e, kv_head);
       const int distance = position_of_entry(kv, e) - position;
       float key[PerLane], value[PerLane];
-      load_entry<T, PerLane, Fp8>(kv, kv.k, index, kv.head_dim, key);
-      if (kv.value_dim == 0) load_entry<T, PerLane, Fp8>(kv, kv.v, index, kv.head_dim, value);
+      load_entry<T, PerLane, Format>(kv, kv.k, index, kv.head_dim, key);
+      if (kv.value_dim == 0) load_entry<T, PerLane, Format>(kv, kv.v, index, kv.head_dim, value);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         float dot = dot_of(q[h], key);
-        if (Fp8) dot = __fmul_rn(dot, key_scale(kv, kv_head));
+        if (Format == KvFormat::kFp8) dot = __fmul_rn(dot, of_keys);
         float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
         score = with_distance(args, first + min(h, heads - 1), slopes[h], distance, score);
         kv.value_dim == 0 ? add_value(states[h], score, value) : add_value(states[h], score, key);
@@ -165,14 +169,18 @@ __global__ void __launch_bounds__(kThreads) attention_context_kernel(AttentionAr
   for (int h = 0; h < heads; ++h) write_state(args, shares, row, first + h, h);
 }
 
+template <int PerLane, KvFormat Format>
+auto kernel_for(DType dtype) {
+  return dtype == DType::kF32 ? attention_context_kernel<float, PerLane, Format>
+                              : attention_context_kernel<__nv_bfloat16, PerLane, Format>;
+}
+
 template <int PerLane>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
-  const bool wide = args.kv.dtype == DType::kF32;
-  const bool codes = args.kv.format == KvFormat::kFp8;
-  const auto kernel = wide ? (codes ? attention_context_kernel<float, PerLane, true>
-                                    : attention_context_kernel<float, PerLane, false>)
-                           : (codes ? attention_context_kernel<__nv_bfloat16, PerLane, true>
-                                    : attention_context_kernel<__nv_bfloat16, PerLane, false>);
+  const auto kernel =
+      args.kv.format == KvFormat::kFp8    ? kernel_for<PerLane, KvFormat::kFp8>(args.kv.dtype)
+      : args.kv.format == KvFormat::kInt8 ? kernel_for<PerLane, KvFormat::kInt8>(args.kv.dtype)
+                                          : kernel_for<PerLane, KvFormat::kPlain>(args.kv.dtype);
   const int groups = args.kv.num_kv_heads * ceil_div(args.num_heads / args.kv.num_kv_heads, kHeads);
   launch_kernel(kernel, dim3(args.max_rows, groups), kThreads, 0, stream, args);
 }

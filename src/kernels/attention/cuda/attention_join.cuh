@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kJoinThreads, kJoinBlocksPerSm)
       const float weights = with_sink(args, head, sum.highest, sum.weights);
       static_cast<__nv_bfloat16*>(args.out)[(row * args.num_heads + head) * Dim + d] =
           from_float<__nv_bfloat16>(
-              scaled(args, kv_head_of(args, head), normalized(sum.values[0], weights)));
+              scaled(args, row, kv_head_of(args, head), normalized(sum.values[0], weights)));
     }
   }
 }
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Dim)
   const float weights = with_sink(args, head, sum.highest, sum.weights);
   static_cast<__nv_bfloat16*>(args.out)[(int64_t{row} * args.num_heads + head) * Dim + d] =
       from_float<__nv_bfloat16>(
-          scaled(args, kv_head_of(args, head), normalized(sum.values[0], weights)));
+          scaled(args, row, kv_head_of(args, head), normalized(sum.values[0], weights)));
 }
 
 }  // namespace foretoken::cuda

@@ -172,6 +172,7 @@ bool launch_latent(const AttentionArgs& args, cudaStream_t stream) {
 bool launch_attention_latent(const AttentionArgs& args, cudaStream_t stream) {
   const KvLayer& kv = args.kv;
   if (!device_traits().wgmma || kv.dtype != DType::kBF16) return false;
+  if (kv.format == KvFormat::kInt8) return false;
   if (kv.head_dim != kLatentDim || kv.value_dim != kLatentValues || kv.num_kv_heads != 1) {
     return false;
   }

@@ -246,7 +246,8 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
   }
   load(0);
   const RowLimits limits = row_limits<Dim>(args, tile);
-  const Scoring scoring = Codes ? scoring_of_codes(args, tile.kv_head) : scoring_of(args);
+  const Scoring scoring =
+      Codes ? scoring_of_codes(args, tile.first_row, tile.kv_head) : scoring_of(args);
   Partial<Dim> running;
   Partial<Dim> part;
   for (int stage = 0; walk.valid(); ++stage, walk.advance()) {

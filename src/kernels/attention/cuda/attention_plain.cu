@@ -1,5 +1,5 @@
 #include "kernels/attention/cuda/attention_common.cuh"
-#include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/kv_codes.cuh"
 
 namespace foretoken::cuda {
 namespace {
@@ -15,23 +15,17 @@ struct Partial {
   float values[PerLane] = {};
 };
 
-// An entry of elements of T, or of codes of KvFormat::kFp8.
-template <class T, bool Fp8>
+// An entry of elements of T, or of their codes.
+template <class T, KvFormat Format>
 struct Entry {
   const KvLayer& kv;
   const uint8_t* bytes;
 
-  __device__ float operator[](int d) const {
-    if constexpr (Fp8) {
-      return fp8_element<T>(kv, bytes, d);
-    } else {
-      return to_float(reinterpret_cast<const T*>(bytes)[d]);
-    }
-  }
+  __device__ float operator[](int d) const { return entry_value<T, Format>(kv, bytes, d); }
 };
 
 // One warp: one row and query head.
-template <class T, int PerLane, bool Fp8>
+template <class T, int PerLane, KvFormat Format>
 struct WarpAttention {
   const AttentionArgs& args;
   Scoring scoring;
@@ -42,18 +36,19 @@ struct WarpAttention {
   int position;
   int last_kv;  // that it sees
   float slope;
+  float of_keys;  // scale of their codes
 
-  __device__ Entry<T, Fp8> entry(const void* cache, int kv_position) const {
+  __device__ Entry<T, Format> entry(const void* cache, int kv_position) const {
     const int64_t index = kv_entry(args, slot, kv_position, kv_head);
     return {args.kv, static_cast<const uint8_t*>(cache) + index * kv_entry_bytes(args.kv)};
   }
 
   __device__ float score(int kv_position) const {
     const int dim = args.kv.head_dim;
-    const Entry<T, Fp8> key = entry(args.kv.k, kv_position);
+    const Entry<T, Format> key = entry(args.kv.k, kv_position);
     float dot = 0;
     for (int d = 0; d < dim; ++d) dot = fmaf(q[d], key[d], dot);
-    if (Fp8) dot = __fmul_rn(dot, key_scale(args.kv, kv_head));
+    if (Format == KvFormat::kFp8) dot = __fmul_rn(dot, of_keys);
     const float score = __fmul_rn(scoring.capped ? capped(scoring, dot) : dot, scoring.scale);
     return with_distance(args, head, slope, kv_position - position, score);
   }
@@ -82,7 +77,7 @@ struct WarpAttention {
     for (int i = 0; i < PerLane; ++i) part.values[i] = __fmul_rn(part.values[i], keep);
     for (int j = max(0, first - begin); j < 32 && begin + j <= last; ++j) {
       const float weight = __shfl_sync(0xffffffffu, my_weight, j);
-      const Entry<T, Fp8> value = entry(args.kv.v, begin + j);
+      const Entry<T, Format> value = entry(args.kv.v, begin + j);
 #pragma unroll
       for (int i = 0; i < PerLane; ++i) {
         const int d = lane + i * 32;
@@ -115,7 +110,7 @@ __device__ void merge_into(Partial<PerLane>& running, const Partial<PerLane>& pa
 }
 
 // Block (row, group of kWarps heads, part): a warp takes splits part, part + num_parts, ...
-template <class T, int PerLane, bool Fp8>
+template <class T, int PerLane, KvFormat Format>
 __global__ void __launch_bounds__(kWarps * 32)
     attention_plain_kernel(AttentionArgs args, AttentionSchedule schedule) {
   __shared__ float q_shared[kWarps][PerLane * 32];
@@ -136,9 +131,11 @@ __global__ void __launch_bounds__(kWarps * 32)
   const int position = args.positions[row];
   const int kv_head = head / (args.num_heads / args.kv.num_kv_heads);
   const int last_kv = last_seen(args, row, position);
-  const WarpAttention<T, PerLane, Fp8> attend{
-      args,    scoring_of(args), q_shared[warp], args.row_slot[row],  head,
-      kv_head, position,         last_kv,        slope_of(args, head)};
+  const float of_keys =
+      Format == KvFormat::kFp8 ? key_scale(args.kv, head_of_scales(args, row, kv_head)) : 1.0f;
+  const WarpAttention<T, PerLane, Format> attend{
+      args,    scoring_of(args), q_shared[warp], args.row_slot[row],   head,
+      kv_head, position,         last_kv,        slope_of(args, head), of_keys};
   const int first = AttentionSplits::of(first_visible(args, position));
   const int last = AttentionSplits::of(last_kv);
   Partial<PerLane> running;
@@ -165,20 +162,22 @@ __global__ void __launch_bounds__(kWarps * 32)
     const int d = lane + i * 32;
     if (d >= value_dim) break;
     static_cast<T*>(args.out)[at * value_dim + d] =
-        from_float<T>(scaled(args, kv_head, normalized(running.values[i], weights)));
+        from_float<T>(scaled(args, row, kv_head, normalized(running.values[i], weights)));
   }
 }
 
-template <int PerLane, bool Fp8>
+template <int PerLane, KvFormat Format>
 auto kernel_for(DType dtype) {
-  return dtype == DType::kBF16 ? attention_plain_kernel<__nv_bfloat16, PerLane, Fp8>
-                               : attention_plain_kernel<float, PerLane, Fp8>;
+  return dtype == DType::kBF16 ? attention_plain_kernel<__nv_bfloat16, PerLane, Format>
+                               : attention_plain_kernel<float, PerLane, Format>;
 }
 
 template <int PerLane>
 void launch(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  const auto kernel = args.kv.format == KvFormat::kFp8 ? kernel_for<PerLane, true>(args.kv.dtype)
-                                                       : kernel_for<PerLane, false>(args.kv.dtype);
+  const auto kernel =
+      args.kv.format == KvFormat::kFp8    ? kernel_for<PerLane, KvFormat::kFp8>(args.kv.dtype)
+      : args.kv.format == KvFormat::kInt8 ? kernel_for<PerLane, KvFormat::kInt8>(args.kv.dtype)
+                                          : kernel_for<PerLane, KvFormat::kPlain>(args.kv.dtype);
   const dim3 grid(args.max_rows, ceil_div(args.num_heads, kWarps), schedule.num_parts);
   launch_kernel(kernel, grid, kWarps * 32, 0, stream, args, schedule);
 }

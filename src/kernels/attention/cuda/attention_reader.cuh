@@ -330,7 +330,7 @@ struct TeamReader {
           inverse_of(with_sink(args, rows.head[i], all.highest[i], all.weights[i]));
       const auto ended = [&](float value) {
         const float result = __fmul_rn(value, inverse);
-        return Codes ? scaled(args, tile.kv_head, result) : result;
+        return Codes ? scaled(args, row, tile.kv_head, result) : result;
       };
       for_each_pair<Codes>(all.values, i, [&](int d, float a, float b) {
         *reinterpret_cast<uint32_t*>(to + d) = pack_bf16(ended(a), ended(b));
@@ -383,7 +383,7 @@ struct TeamReader {
       auto* to = static_cast<__nv_bfloat16*>(args.out) + (row * args.num_heads + head) * Dim + d;
       const auto ended = [&](float value) {
         const float result = normalized(value, weights);
-        return Codes ? scaled(args, job.tile.kv_head, result) : result;
+        return Codes ? scaled(args, row, job.tile.kv_head, result) : result;
       };
 #pragma unroll
       for (int i = 0; i < kDims; i += 2) {
@@ -399,7 +399,7 @@ struct TeamReader {
       const AttentionJob& job = state.jobs[place.place];
       if (job.tile.num_tokens == 0) return;
       if (job.leads) tell_partials(job);
-      if (Codes) scoring = scoring_of_codes(args, job.tile.kv_head);
+      if (Codes) scoring = scoring_of_codes(args, job.tile.first_row, job.tile.kv_head);
       load_queries(memory.queries(team, place.place));
       job.tile.num_tokens* job.tile.heads <= 8 ? attend<1>(job) : attend<2>(job);
       if (shape.joins && job.partials >= 0 && count_left(job)) join(job);

@@ -327,7 +327,7 @@ __device__ void store_result(const AttentionArgs& args, const QueryTile& tile,
 template <int Dim>
 __device__ void store_result_of_codes(const AttentionArgs& args, const QueryTile& tile,
                                       const Partial<Dim>& part) {
-  const float scale = value_scale(args.kv, tile.kv_head);
+  const float scale = value_scale(args.kv, head_of_scales(args, tile.first_row, tile.kv_head));
   for_each_row<Dim>(tile, [&](int i, int row, int head) {
     const float inverse = inverse_of(with_sink(args, head, part.highest[i], part.weights[i]));
     auto* to = static_cast<__nv_bfloat16*>(args.out) +

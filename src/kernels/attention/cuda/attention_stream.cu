@@ -217,6 +217,7 @@ bool launch(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
 bool launch_planned(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
   const KvLayer& kv = args.kv;
   if (!device_traits().wgmma || kv.dtype != DType::kBF16) return false;
+  if (kv.format == KvFormat::kInt8) return false;
   if (kv.value_dim > 0 || weighs_distances(args) || args.last_seen != nullptr) return false;
   if (kv.head_dim == 128) return launch<128>(args, is_head, stream);
   if (kv.head_dim == 64) return launch<64>(args, is_head, stream);

@@ -1,5 +1,5 @@
 #include "kernels/attention/cuda/attention_common.cuh"
-#include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/kv_codes.cuh"
 
 // Rows of whole texts (AttentionArgs::last_seen) in plain float arithmetic: a block's rows share
 // the keys and values that it reads, 32 positions at a time from multiples of 32 on. A row's
@@ -60,14 +60,10 @@ struct RowStates {
   }
 };
 
-template <class T, bool Fp8>
+template <class T, KvFormat Format>
 __device__ float element_of(const KvLayer& kv, const void* cache, int64_t entry, int d) {
   const uint8_t* bytes = static_cast<const uint8_t*>(cache) + entry * kv_entry_bytes(kv);
-  if constexpr (Fp8) {
-    return fp8_element<T>(kv, bytes, d);
-  } else {
-    return to_float(reinterpret_cast<const T*>(bytes)[d]);
-  }
+  return entry_value<T, Format>(kv, bytes, d);
 }
 
 // The text that row `row` of those before `end` belongs to.
@@ -83,7 +79,7 @@ __device__ TextRows text_of(const AttentionArgs& args, int row, int end) {
 }
 
 // Elements beyond a head, and positions that no row sees, become zero.
-template <class T, bool Fp8>
+template <class T, KvFormat Format>
 __device__ void load_keys(const AttentionArgs& args, const TextRows& text, int kv_head, int begin,
                           const Shared& shared) {
   const int dim = args.kv.head_dim;
@@ -94,9 +90,9 @@ __device__ void load_keys(const AttentionArgs& args, const TextRows& text, int k
     for (int d = static_cast<int>(threadIdx.x) % 32; d < shared.stride; d += 32) {
       const bool is_element = seen && d < dim;
       shared.k[j * (shared.stride + 1) + d] =
-          is_element ? element_of<T, Fp8>(args.kv, args.kv.k, entry, d) : 0.0f;
+          is_element ? element_of<T, Format>(args.kv, args.kv.k, entry, d) : 0.0f;
       shared.v[j * shared.stride + d] =
-          is_element ? element_of<T, Fp8>(args.kv, args.kv.v, entry, d) : 0.0f;
+          is_element ? element_of<T, Format>(args.kv, args.kv.v, entry, d) : 0.0f;
     }
   }
 }
@@ -192,7 +188,7 @@ struct HeadScores {
 };
 
 // Adds kKeys positions from `begin` on to the warp's rows.
-template <int PerLane, bool Fp8>
+template <int PerLane, KvFormat Format>
 __device__ void add_keys(const AttentionArgs& args, const HeadScores& of, const Shared& shared,
                          int warp, int begin, RowStates<PerLane>& rows) {
   bool any = false;
@@ -209,7 +205,7 @@ __device__ void add_keys(const AttentionArgs& args, const HeadScores& of, const 
     float weight = 0.0f;
     if (rows.sees(r, begin)) {
       float dot = dots[r];
-      if (Fp8) dot = __fmul_rn(dot, key_scale(args.kv, of.kv_head));
+      if (Format == KvFormat::kFp8) dot = __fmul_rn(dot, key_scale(args.kv, of.kv_head));
       float score = __fmul_rn(of.scoring.capped ? capped(of.scoring, dot) : dot, of.scoring.scale);
       score = with_distance(args, of.head, of.slope, mine - rows.position[r], score);
       weight = weigh_key(rows, r, mine >= rows.first[r] && mine <= rows.last[r], score);
@@ -251,13 +247,13 @@ __device__ void store_rows(const AttentionArgs& args, const HeadScores& of, int 
     for (int i = 0; i < PerLane; ++i) {
       const int d = static_cast<int>(threadIdx.x % 32) + i * 32;
       if (d >= dim) break;
-      to[d] = from_float<T>(scaled(args, of.kv_head, normalized(rows.values[r][i], weights)));
+      to[d] = from_float<T>(scaled(args, row, of.kv_head, normalized(rows.values[r][i], weights)));
     }
   }
 }
 
 // Block (kRows rows, query head): one text of them after the other.
-template <class T, int PerLane, bool Fp8>
+template <class T, int PerLane, KvFormat Format>
 __global__ void __launch_bounds__(kWarps * 32) attention_texts_kernel(AttentionArgs args) {
   extern __shared__ __align__(16) float memory[];
   wait_for_previous();
@@ -277,25 +273,27 @@ __global__ void __launch_bounds__(kWarps * 32) attention_texts_kernel(AttentionA
     begin_rows(args, text, first_row, warp, rows);
     for (int begin = text.first_kv / kKeys * kKeys; begin <= text.last_kv; begin += kKeys) {
       __syncthreads();
-      load_keys<T, Fp8>(args, text, of.kv_head, begin, shared);
+      load_keys<T, Format>(args, text, of.kv_head, begin, shared);
       __syncthreads();
-      add_keys<PerLane, Fp8>(args, of, shared, warp, begin, rows);
+      add_keys<PerLane, Format>(args, of, shared, warp, begin, rows);
     }
     store_rows<T>(args, of, first_row, warp, rows);
     row = text.end;
   }
 }
 
-template <int PerLane, bool Fp8>
+template <int PerLane, KvFormat Format>
 auto kernel_for(DType dtype) {
-  return dtype == DType::kBF16 ? attention_texts_kernel<__nv_bfloat16, PerLane, Fp8>
-                               : attention_texts_kernel<float, PerLane, Fp8>;
+  return dtype == DType::kBF16 ? attention_texts_kernel<__nv_bfloat16, PerLane, Format>
+                               : attention_texts_kernel<float, PerLane, Format>;
 }
 
 template <int PerLane>
 bool launch(const AttentionArgs& args, cudaStream_t stream) {
-  const auto kernel = args.kv.format == KvFormat::kFp8 ? kernel_for<PerLane, true>(args.kv.dtype)
-                                                       : kernel_for<PerLane, false>(args.kv.dtype);
+  const auto kernel =
+      args.kv.format == KvFormat::kFp8    ? kernel_for<PerLane, KvFormat::kFp8>(args.kv.dtype)
+      : args.kv.format == KvFormat::kInt8 ? kernel_for<PerLane, KvFormat::kInt8>(args.kv.dtype)
+                                          : kernel_for<PerLane, KvFormat::kPlain>(args.kv.dtype);
   const int bytes = Shared::bytes(args.kv.head_dim);
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) !=
       cudaSuccess) {

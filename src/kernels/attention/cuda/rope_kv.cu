@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/float8.h"
+#include "kernels/attention/cuda/kv_codes.cuh"
 #include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
@@ -94,6 +95,64 @@ __device__ float norm_factor(const RopeKvArgs& args, const float* x) {
   return 1.0f / sqrtf(squares / static_cast<float>(dim) + eps);
 }
 
+// A head of a row as it is stored, element by element.
+struct RopedHead {
+  const RopeKvArgs& args;
+  const float* x;
+  const float* weight;  // of its norm, or null
+  float factor;         // of its norm
+  const float2* turns;  // [half], (cos, sin)
+  int half;             // 0: it does not turn
+  float scale;          // of queries
+
+  __device__ float before(int i) const {
+    const float value = clipped(args, x[i]);
+    if (weight == nullptr) return value;
+    const float normed = value * factor;
+    return args.norm_after != 0 ? normed : normed * weight[i];
+  }
+  __device__ float operator[](int i) const {
+    float value = before(i);
+    if (i < half) {
+      value = value * turns[i].x - before(i + half) * turns[i].y;
+    } else if (i < 2 * half) {
+      value = value * turns[i - half].x + before(i - half) * turns[i - half].y;
+    }
+    if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
+    return value * scale;
+  }
+};
+
+// Codes of KvFormat::kInt8 and their scale behind them, by a warp.
+__device__ void store_int8_head(const RopeKvArgs& args, int row, int slot, int head,
+                                const RopedHead& values) {
+  constexpr int kEach = kMaxHeadDim / 32;
+  const KvLayer& kv = args.kv;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float own[kEach];
+  uint32_t bits = 0;
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = lane + j * 32;
+    own[j] = i < kv.head_dim ? values[i] : 0.0f;
+    bits = max(bits, __float_as_uint(own[j]) & 0x7fffffffu);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+  }
+  const CodeScale found = scale_of_highest(bits, 127.0f);
+  const int kv_head = (head - args.num_heads) % kv.num_kv_heads;
+  const bool is_key = head < args.num_heads + kv.num_kv_heads;
+  uint8_t* entry = static_cast<uint8_t*>(is_key ? kv.k : kv.v) +
+                   entry_index(kv, slot, kv_head) * kv_entry_bytes(kv);
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) {
+    const int i = lane + j * 32;
+    if (i < kv.head_dim) entry[i] = int8_code(own[j], found.inverse);
+  }
+  if (lane == 0) memcpy(entry + kv.head_dim, &found.scale, sizeof found.scale);
+}
+
 // One block: one row, kHeadsPerBlock of its q, k and v heads.
 template <class T>
 __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
@@ -121,26 +180,26 @@ __global__ void __launch_bounds__(kThreads) rope_kv_kernel(RopeKvArgs args) {
     factors[warp] = norm_factor(args, x + warp * dim);
   }
   __syncthreads();
+  const auto head_at = [&](int head) {
+    const bool turns_too = first + head < num_rotated;
+    return RopedHead{args,
+                     x + head * dim,
+                     norm_weight(args, first + head),
+                     norm_weight(args, first + head) != nullptr ? factors[head] : 1.0f,
+                     turns,
+                     turns_too ? half : 0,
+                     first + head < args.num_heads ? q_scale : 1.0f};
+  };
+  if (args.kv.format == KvFormat::kInt8 && warp < count && first + warp >= args.num_heads) {
+    if (is_kept(args, slot, first + warp)) {
+      store_int8_head(args, row, slot, first + warp, head_at(warp));
+    }
+  }
   for (int e = threadIdx.x; e < count * dim; e += kThreads) {
     const int head = e / dim;
-    const int i = e % dim;
-    const float* weight = norm_weight(args, first + head);
-    const auto value_at = [&](int at) {
-      const float value = clipped(args, x[head * dim + at]);
-      if (weight == nullptr) return value;
-      const float normed = value * factors[head];
-      return args.norm_after != 0 ? normed : normed * weight[at];
-    };
-    float value = value_at(i);
-    if (first + head < num_rotated && i < half) {
-      value = value * turns[i].x - value_at(i + half) * turns[i].y;
-    } else if (first + head < num_rotated && i < 2 * half) {
-      value = value * turns[i - half].x + value_at(i - half) * turns[i - half].y;
-    }
-    if (args.norm_after != 0 && weight != nullptr) value *= weight[i];
-    if (first + head < args.num_heads) value *= q_scale;
-    if (is_kept(args, slot, first + head))
-      store_element<T>(args, row, slot, first + head, i, value);
+    if (args.kv.format == KvFormat::kInt8 && first + head >= args.num_heads) break;
+    if (!is_kept(args, slot, first + head)) continue;
+    store_element<T>(args, row, slot, first + head, e % dim, head_at(head)[e % dim]);
   }
 }
 
@@ -250,6 +309,7 @@ bool takes_groups(const RopeKvArgs& args) {
   const int dim = args.kv.head_dim;
   const bool all_or_none =
       args.inv_freq == nullptr || args.rotary_dim == dim || args.rotary_dim == 0;
+  if (args.kv.format == KvFormat::kInt8) return false;  // which wants a head's highest element
   if (dim % 8 != 0 || !all_or_none || args.clip > 0 || args.norm_after != 0) return false;
   const bool norms = args.q_norm != nullptr || args.k_norm != nullptr;
   const int lanes = dim / 8;

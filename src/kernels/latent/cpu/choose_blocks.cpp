@@ -106,13 +106,13 @@ void write_pages(const ChooseBlocksArgs& a, int32_t row, int32_t head, const flo
   const bool all = count == seen.count;
   if (!all) choose_ranked(a, seen, scores, ranked);
   const int64_t out = int64_t{row} * a.num_heads + head;
-  int32_t* pages = a.pages + out * a.top * (a.choice / a.page);
+  int64_t index = out * a.top * (a.choice / a.page);
   int32_t last = -1;
   for (int i = 0; i < count; ++i) {
     const int begin = seen.begin + (all ? i : static_cast<int>(ranked[i])) * a.choice;
     const int end = std::min(begin + a.choice, seen.end);
     for (int position = begin; position < end; position += a.page) {
-      *pages++ = chosen_page(a, a.row_slot[row], head, position);
+      write_page(a, index++, a.row_slot[row], head, position);
     }
     last += end - begin;
   }

@@ -114,7 +114,7 @@ __device__ inline void widen_sight_unit(const char* stored, char* entries) {
     const char* from = stored + entry * kSightCodeBytes;
     const uint4 codes = *reinterpret_cast<const uint4*>(from + piece * 16);
     const auto power =
-        static_cast<uint8_t>(from[kSightCodes.powers_at() + piece * 16 / kCodedGroup]);
+        static_cast<uint8_t>(from[kSightCodes.scales_at() + piece * 16 / kCodedGroup]);
     // A power as bfloat16: its bits are the exponent's.
     const uint32_t scale = (power << 7) * 0x00010001u;
     const uint2 a = scale_sight_codes(codes.x, scale), b = scale_sight_codes(codes.y, scale);
@@ -357,7 +357,8 @@ bool launch_sight(const AttendCompressedArgs& args, cudaStream_t stream) {
 inline bool launch_attend_compressed_mma(const AttendCompressedArgs& args, cudaStream_t stream) {
   if (args.dtype != DType::kBF16 || args.head_dim != kSightDim) return false;
   if (args.format == KvFormat::kPlain) return launch_sight<false>(args, stream);
-  return args.rope_dim == kSightTail && launch_sight<true>(args, stream);
+  if (args.format != KvFormat::kFp8 || args.rope_dim != kSightTail) return false;
+  return launch_sight<true>(args, stream);
 }
 
 }  // namespace foretoken::cuda

@@ -215,10 +215,10 @@ __global__ void __launch_bounds__(kScoreThreads)
 __device__ void write_block(const ChooseBlocksArgs& args, const SeenBlocks& seen, int row, int head,
                             int block, int place) {
   const int each = args.choice / args.page;
-  int32_t* pages = args.pages + (int64_t{row} * args.num_heads + head) * args.top * each;
+  const int64_t first = ((int64_t{row} * args.num_heads + head) * args.top + place) * each;
   const int begin = seen.begin + block * args.choice;
   for (int i = 0; i < each && begin + i * args.page < seen.end; ++i) {
-    pages[place * each + i] = chosen_page(args, args.row_slot[row], head, begin + i * args.page);
+    write_page(args, first + i, args.row_slot[row], head, begin + i * args.page);
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/attention/cuda/kv_codes.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/latent/compressed_entry.h"
 #include "kernels/latent/cuda/tail_turn.cuh"
@@ -13,17 +14,18 @@ __device__ void store_coded_entry(const EntryForm& form, const float* x, uint8_t
   for (int group = static_cast<int>(threadIdx.x) / 32; group < form.groups();
        group += Threads / 32) {
     const int first = group * kCodedGroup, end = min(first + kCodedGroup, form.coded());
-    uint32_t bits = 0;  // as integers, so that no NaN is passed over
-    for (int i = first + lane; i < end; i += 32) {
-      bits = max(bits, __float_as_uint(x[i]) & 0x7fffffffu);
-    }
-    for (int offset = 16; offset > 0; offset /= 2) {
-      bits = max(bits, __shfl_xor_sync(0xffffffffu, bits, offset));
+    uint8_t* scale = entry + form.scales_at() + group * form.scale_bytes();
+    const uint32_t bits = highest_bits(x, first, end);
+    if (form.format == KvFormat::kInt8) {
+      const CodeScale found = scale_of_highest(bits, 127.0f);
+      for (int i = first + lane; i < end; i += 32) entry[i] = int8_code(x[i], found.inverse);
+      if (lane == 0) memcpy(scale, &found.scale, sizeof found.scale);
+      continue;
     }
     const uint8_t power = coded_power(__uint_as_float(bits));
-    const float scale = coded_scale(power);
-    for (int i = first + lane; i < end; i += 32) entry[i] = e4m3_code(__fdiv_rn(x[i], scale));
-    if (lane == 0) entry[form.powers_at() + group] = power;
+    const float of_power = coded_scale(power);
+    for (int i = first + lane; i < end; i += 32) entry[i] = e4m3_code(__fdiv_rn(x[i], of_power));
+    if (lane == 0) *scale = power;
   }
   T* tail = reinterpret_cast<T*>(entry + form.tail_at());
   for (int i = static_cast<int>(threadIdx.x); i < form.rope_dim; i += Threads) {
@@ -56,7 +58,11 @@ __device__ float entry_element(const EntryForm& form, const uint8_t* entry, int 
   if (i >= form.coded()) {
     return to_float(reinterpret_cast<const T*>(entry + form.tail_at())[i - form.coded()]);
   }
-  return __fmul_rn(e4m3_value(entry[i]), coded_scale(entry[form.powers_at() + i / kCodedGroup]));
+  const uint8_t* scale = entry + form.scales_at() + i / kCodedGroup * form.scale_bytes();
+  if (form.format == KvFormat::kInt8) {
+    return __fmul_rn(code_value<KvFormat::kInt8>(entry[i]), bytes_as<float>(scale));
+  }
+  return __fmul_rn(e4m3_value(entry[i]), coded_scale(*scale));
 }
 
 }  // namespace foretoken::cuda

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/kv_codes.cuh"
 #include "kernels/attention/cuda/rotation.cuh"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/common.cuh"
@@ -46,7 +46,7 @@ __device__ void norm_part(const float* x, const float* weight, int size, float e
 template <class T>
 __device__ void store_key(const KvLayer& kv, uint8_t* entry, int i, float value) {
   const T element = from_float<T>(value);
-  if (kv.format == KvFormat::kFp8) {
+  if (kv.format != KvFormat::kPlain) {
     memcpy(entry + latent_plain_at(kv.value_dim) + i * sizeof element, &element, sizeof element);
   } else {
     reinterpret_cast<T*>(entry)[kv.value_dim + i] = element;
@@ -71,11 +71,11 @@ __device__ void make_entry(const LatentKvArgs& args, int row) {
   const float* latent = row_of(args, row) + args.q_size;
   uint8_t* entry = entry_of(args, row);
   store_turned_key<T>(args, row, entry);
-  if (args.kv.format == KvFormat::kFp8) {
+  if (args.kv.format != KvFormat::kPlain) {
     __shared__ float values[kMaxHeadDim];
     norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, values);
     __syncthreads();
-    store_fp8_latents<kEntryThreads>(values, args.kv_rank, entry);
+    store_coded_latents<kEntryThreads>(args.kv.format, values, args.kv_rank, entry);
   } else {
     norm_part(latent, args.kv_norm, args.kv_rank, args.norm_eps, reinterpret_cast<T*>(entry));
   }
@@ -120,11 +120,11 @@ __global__ void __launch_bounds__(kEntryThreads) latent_kv_vector_kernel(LatentK
   uint8_t* entry = entry_of(args, row);
   store_turned_key<T>(args, row, entry);
   const float scale = values.scale(args.norm_eps);
-  if (args.kv.format == KvFormat::kFp8) {
+  if (args.kv.format != KvFormat::kPlain) {
     __shared__ __align__(16) float normed_latents[kMaxHeadDim];
     store_normed(values, weight, scale, normed_latents);
     __syncthreads();
-    store_fp8_latents<kEntryThreads>(normed_latents, args.kv_rank, entry);
+    store_coded_latents<kEntryThreads>(args.kv.format, normed_latents, args.kv_rank, entry);
   } else {
     store_normed(values, weight, scale, reinterpret_cast<T*>(entry));
   }

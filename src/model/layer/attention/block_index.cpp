@@ -47,7 +47,11 @@ Status BlockIndex::Scratch::take(const ScratchSource& source) {
     return source.arena.take_array<int32_t>(
         static_cast<size_t>(of_heads.max_rows) * static_cast<size_t>(each), ScratchSource::kWhat);
   };
-  FT_ASSIGN_OR_RETURN(pages, numbers(widest_.top * (widest_.block / page)));
+  const int32_t num_pages = widest_.top * (widest_.block / page);
+  FT_ASSIGN_OR_RETURN(pages, numbers(num_pages));
+  if (source.attention.has_expressions()) {
+    FT_ASSIGN_OR_RETURN(begins, numbers(num_pages));
+  }
   FT_ASSIGN_OR_RETURN(last, numbers(1));
   FT_ASSIGN_OR_RETURN(rows, numbers(1));
   FT_ASSIGN_OR_RETURN(workspace, source.arena.take_array<float>(kMaxScores, ScratchSource::kWhat));
@@ -59,8 +63,8 @@ void BlockIndex::project(const LayerRows& rows, const void* x, const Scratch& sc
   multiply(rows, x, products, {scratch.products}, dtype);
 }
 
-void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
-                        DType dtype) const {
+void BlockIndex::keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                      DType dtype) const {
   index_rows(rows.queue, {.counts = rows.counts,
                           .key = scratch.products + spec.num_heads * spec.head_dim,
                           .queries = scratch.products,
@@ -81,6 +85,11 @@ void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
                           .position_shift = kv.position_shift,
                           .query_norm = q_norm,
                           .stride = (spec.num_heads + 1) * spec.head_dim});
+}
+
+void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch,
+                        DType dtype) const {
+  keep(rows, kv, scratch, dtype);
   const int32_t block_size = kv.kv.block_size * kv.kv.context_size;
   const int32_t page = chosen_page_size(spec.block, block_size, kv.kv_begin);
   FT_CHECK(page >= scratch.page && page % kv.kv.context_size == 0);
@@ -107,7 +116,8 @@ void BlockIndex::choose(const LayerRows& rows, const LayerKv& kv, const Scratch&
                  .top = spec.top,
                  .first = spec.first,
                  .nearest = spec.nearest,
-                 .dtype = dtype});
+                 .dtype = dtype,
+                 .begins = scratch.begins});
 }
 
 void BlockIndex::attend(const LayerRows& rows, AttentionArgs attention,
@@ -115,6 +125,7 @@ void BlockIndex::attend(const LayerRows& rows, AttentionArgs attention,
   const KvLayer& kv = attention.kv;
   const int32_t page =
       chosen_page_size(spec.block, kv.block_size * kv.context_size, attention.kv_begin);
+  attention.of_heads = {spec.num_heads, attention.positions, scratch.begins};
   attention.counts = scratch.rows_of_heads;
   attention.positions = scratch.last;
   attention.row_slot = scratch.rows;

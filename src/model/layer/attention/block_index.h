@@ -26,6 +26,7 @@ struct BlockIndex {
     void* queries = nullptr;              // [max_rows, num_heads * head_dim] act
     StepCounts* rows_of_heads = nullptr;  // as of ChooseBlocksArgs, and so are the next
     int32_t* pages = nullptr;
+    int32_t* begins = nullptr;  // null: attention does not ask
     int32_t* last = nullptr;
     int32_t* rows = nullptr;
     float* workspace = nullptr;
@@ -52,6 +53,9 @@ struct BlockIndex {
   void choose(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch, DType dtype) const;
   // Lets attention of all heads of the rows see those alone, and enqueues it.
   void attend(const LayerRows& rows, AttentionArgs attention, const Scratch& scratch) const;
+
+ private:
+  void keep(const LayerRows& rows, const LayerKv& kv, const Scratch& scratch, DType dtype) const;
 };
 
 }  // namespace foretoken

@@ -252,10 +252,7 @@ Status Gqa::load(PartLoader& loader, const std::string& layer, const GqaSpec& wh
   if (whole.distances.exists()) {
     FT_RETURN_IF_ERROR(disentangled.load(loader, base, whole));
   }
-  if (whole.index.exists()) {
-    FT_RETURN_IF_ERROR(index.load(loader, base, whole));
-    FT_RETURN_IF_ERROR(check_alike_kv_scales(loader, base));
-  }
+  if (whole.index.exists()) FT_RETURN_IF_ERROR(index.load(loader, base, whole));
   if (whole.differs()) FT_RETURN_IF_ERROR(difference.load(loader, base, spec));
   if (whole.sub_norm != nullptr) {
     const RowPart& own = attended_part.part;

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "compat/compat.h"
-
 namespace foretoken {
 namespace {
 
@@ -76,19 +74,6 @@ Status load_kv_scales(PartLoader& loader, const std::string& base, int32_t num_k
     return {};
   }
   return load_some_kv_scales(loader, values, num_kv_heads, &out->values);
-}
-
-Status check_alike_kv_scales(PartLoader& loader, const std::string& base) {
-  for (const std::string& name :
-       {find_kv_scale(loader, base, kKeyScales), find_kv_scale(loader, base, kValueScales)}) {
-    if (name.empty()) continue;
-    FT_ASSIGN_OR_RETURN(const std::vector<float> scales, loader.weights().numbers(name));
-    const bool alike = std::all_of(scales.begin(), scales.end(),
-                                   [&](float scale) { return scale == scales.front(); });
-    if (alike) continue;
-    FT_RETURN_IF_ERROR(compat({.chooses_blocks = true, .uneven_scales = name}));
-  }
-  return {};
 }
 
 void ignore_attention_scales(PartLoader& loader, const std::string& base) {

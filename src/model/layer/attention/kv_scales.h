@@ -32,10 +32,6 @@ struct KvScales {
 Status load_kv_scales(PartLoader& loader, const std::string& base, int32_t num_kv_heads,
                       KvScales* out);
 
-// Unsupported where they differ from head to head: rows that choose blocks read all heads with one
-// (BlockIndex).
-Status check_alike_kv_scales(PartLoader& loader, const std::string& base);
-
 // Marks what a checkpoint may have of them where nothing reads them, and the scales of queries and
 // of softmax weights, which are not rounded here.
 void ignore_attention_scales(PartLoader& loader, const std::string& base);

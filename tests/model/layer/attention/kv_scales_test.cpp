@@ -68,23 +68,6 @@ TEST_F(KvScalesTest, OneAloneIsThatOfKeysAndValues) {
   }
 }
 
-TEST_F(KvScalesTest, ThoseOfHeadsMayHaveToBeAlike) {
-  const auto status = [&] {
-    Status found;
-    load_part<KvScales>([&](PartLoader& loader, KvScales*) {
-      found = check_alike_kv_scales(loader, "attn.");
-      return Status();
-    });
-    return found;
-  };
-  add_scales("attn.k_scale", {2, 2});
-  add_scales("attn.v_scale", {3});
-  EXPECT_TRUE(status().ok());
-  add_scales("attn.v_scale", {3, 4});
-  EXPECT_EQ(status().code(), StatusCode::kUnsupported);
-  EXPECT_NE(status().message().find("attn.v_scale"), std::string::npos);
-}
-
 TEST_F(KvScalesTest, BadOnesAreNamed) {
   add_scales("attn.k_scale", {1, 2, 3});
   EXPECT_EQ(message_of(2),

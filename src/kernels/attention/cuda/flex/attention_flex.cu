@@ -136,13 +136,20 @@ FlexKernels& flex_kernels() {
   return *kernels;
 }
 
-const std::string& source_of(const FlexProgram& program, DType dtype, KvFormat format) {
-  const bool codes = format == KvFormat::kFp8;
+FlexElements flex_elements(DType dtype, KvFormat format) {
   const bool floats = dtype == DType::kF32;
-  const FlexElements elements = codes
-                                    ? (floats ? FlexElements::kF32Codes : FlexElements::kBF16Codes)
-                                    : (floats ? FlexElements::kF32 : FlexElements::kBF16);
-  return program.sources.at(static_cast<size_t>(elements));
+  switch (format) {
+    case KvFormat::kInt8:
+      return floats ? FlexElements::kF32Integers : FlexElements::kBF16Integers;
+    case KvFormat::kFp8:
+      return floats ? FlexElements::kF32Codes : FlexElements::kBF16Codes;
+    default:
+      return floats ? FlexElements::kF32 : FlexElements::kBF16;
+  }
+}
+
+const std::string& source_of(const FlexProgram& program, DType dtype, KvFormat format) {
+  return program.sources.at(static_cast<size_t>(flex_elements(dtype, format)));
 }
 
 FlexKernelArgs kernel_args(const AttentionArgs& args) {
@@ -161,6 +168,8 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .sinks = args.sinks,
           .workspace = args.workspace,
           .states = args.states,
+          .token_positions = args.of_heads.positions,
+          .page_begins = args.of_heads.begins,
           .max_blocks = args.max_blocks,
           .max_rows = args.max_rows,
           .num_heads = args.num_heads,
@@ -174,6 +183,7 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .part_heads = args.part_heads,
           .context_size = kv.context_size,
           .context_rank = kv.context_rank,
+          .heads_of_row = args.of_heads.num_kv_heads,
           .scale = args.scale,
           .softcap = args.softcap};
 }
@@ -189,7 +199,8 @@ struct FlexSource {
   const char* kernel;
 };
 FlexSource source_for(const AttentionArgs& args) {
-  const bool has_tiles = args.kv.dtype == DType::kBF16 && args.states == nullptr;
+  const bool has_tiles =
+      args.kv.dtype == DType::kBF16 && args.states == nullptr && args.kv.format != KvFormat::kInt8;
   const FlexTileSource* tile = has_tiles ? args.flex->tile_of(args.kv.head_dim) : nullptr;
   if (tile == nullptr) return {source_of(*args.flex, args.kv.dtype, args.kv.format), kFlexKernel};
   return {args.kv.format == KvFormat::kFp8 ? tile->codes : tile->plain, kFlexTileKernel};
@@ -247,7 +258,7 @@ std::shared_ptr<const void> hold_flex_kernel(const FlexProgram& program, DType d
     if (!kernel.ok()) error = kernel.status().message();
     return kernel.ok();
   };
-  const bool tiles = dtype == DType::kBF16;
+  const bool tiles = dtype == DType::kBF16 && format != KvFormat::kInt8;
   if (!tiles || program.has_other_heads) {
     if (!hold(source_of(program, dtype, format), kFlexKernel)) return nullptr;
   }

@@ -300,7 +300,7 @@ struct LongReader {
       wait_barrier(barriers + q_full + places.place * 8, places.parity);
       const LongJob& job = state.jobs[places.place];
       if (job.tile.num_tokens == 0) return;
-      if (Codes) scoring = scoring_of_codes(args, job.tile.kv_head);
+      if (Codes) scoring = scoring_of_codes(args, job.tile.first_row, job.tile.kv_head);
       if constexpr (Wide) {
         attend_wide(job, Kept{ring_memory + S::kSumsAt + threadIdx.x * 16});
       } else {

@@ -2,7 +2,7 @@
 
 #include "kernels/attention/cuda/attention_latent.cuh"
 #include "kernels/attention/cuda/attention_mma.cuh"
-#include "kernels/attention/cuda/fp8_entry.cuh"
+#include "kernels/attention/cuda/kv_codes.cuh"
 
 // Attention over latents by mma.sync, for every GPU: each sum of attention_latent.cu, in its order.
 namespace foretoken::cuda {
@@ -38,8 +38,21 @@ struct LatentRow {
   int first;  // position that it sees
 };
 
+// Eight elements of an entry of codes.
+template <KvFormat Format>
+__device__ uint4 widened_chunk(const KvLayer& kv, const uint8_t* entry, int chunk) {
+  uint4 words{};
+  auto* word = reinterpret_cast<uint32_t*>(&words);
+#pragma unroll
+  for (int d = 0; d < 8; d += 2) {
+    word[d / 2] = pack_bf16(coded_element<__nv_bfloat16, Format>(kv, entry, chunk * 8 + d),
+                            coded_element<__nv_bfloat16, Format>(kv, entry, chunk * 8 + d + 1));
+  }
+  return words;
+}
+
 __device__ void load_unit(const AttentionArgs& args, const LatentRow& of, int unit, char* keys) {
-  const bool codes = args.kv.format == KvFormat::kFp8;
+  const KvFormat format = args.kv.format;
   const auto* cache = static_cast<const uint8_t*>(args.kv.k);
   for (int i = static_cast<int>(threadIdx.x); i < kUnit * kChunks; i += kThreads) {
     const int position = unit * kUnit + i / kChunks;
@@ -48,15 +61,14 @@ __device__ void load_unit(const AttentionArgs& args, const LatentRow& of, int un
     const int64_t entry = seen ? kv_entry(args, of.slot, position, 0) : 0;
     char* to = keys + chunk_offset<kChunks>(i / kChunks, chunk);
     const uint8_t* from = cache + entry * kv_entry_bytes(args.kv);
-    if (!codes) {
+    if (format == KvFormat::kPlain) {
       copy16_async(to, from + chunk * 16, seen);
       continue;
     }
     uint4 words{};
-    auto* word = reinterpret_cast<uint32_t*>(&words);
-    for (int d = 0; seen && d < 8; d += 2) {
-      word[d / 2] = pack_bf16(fp8_element<__nv_bfloat16>(args.kv, from, chunk * 8 + d),
-                              fp8_element<__nv_bfloat16>(args.kv, from, chunk * 8 + d + 1));
+    if (seen) {
+      words = format == KvFormat::kInt8 ? widened_chunk<KvFormat::kInt8>(args.kv, from, chunk)
+                                        : widened_chunk<KvFormat::kFp8>(args.kv, from, chunk);
     }
     *reinterpret_cast<uint4*>(to) = words;
   }
