@@ -16,6 +16,8 @@ namespace foretoken {
 namespace {
 
 constexpr int kTooMany = 429;
+constexpr int kMaxSleepCalls = 4;  // that wait at once
+constexpr size_t kMaxQueuedSleepCalls = 16;
 
 std::vector<std::string> all_names(const ServeConfig& config) {
   std::vector<std::string> names = config.model_names;
@@ -73,11 +75,16 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
       conversations(config.max_stored_responses),
       threads(config.max_stored_responses),
       created(unix_seconds()),
+      sleeps(kMaxSleepCalls, kMaxQueuedSleepCalls),
+      wakes(1, kMaxQueuedSleepCalls),
       pool(config.num_threads, config.max_queued_bodies) {}
 
 ServeContext::~ServeContext() {
   keep_alive.stop();
   for (const auto& generation : generations.all()) generation->abort();
+  sleeps_end.request_stop();
+  sleeps.stop();
+  wakes.stop();
   pool.stop();
   generations.wait_destroyed();
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,10 @@ class ServeContext {
   WarningLog warning_log;
   const int64_t created;  // seconds since 1970 at the start
   std::atomic<int> num_cache_resets{0};
+  std::stop_source sleeps_end;  // recalls calls that wait to put the engine to sleep
+  // Threads of calls to sleep, which may wait for requests that need the pool, and of those to wake
+  // up, for which they would wait.
+  WorkPool sleeps, wakes;
   WorkPool pool;  // ends first
 
   // Requests from now on find nothing that was cached before.

@@ -25,6 +25,7 @@ void sleep_now(ServeContext& context, http::Exchange& exchange) {
   int64_t bytes = 0;
   std::stop_source recall;
   exchange.when_gone([recall]() mutable { recall.request_stop(); });
+  const std::stop_callback ends(context.sleeps_end.get_token(), [&] { recall.request_stop(); });
   if (status.ok()) {
     status = context.engine.sleep(level == "2" ? 2 : 1, mode != "wait", &bytes, recall.get_token());
   }
@@ -42,23 +43,24 @@ void wake_now(ServeContext& context, http::Exchange& exchange) {
   respond_json(exchange, 200, {{"is_sleeping", context.engine.is_sleeping()}});
 }
 
-void on_pool_or_full(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange,
+void on_pool_or_full(ServeContext& context, WorkPool& pool,
+                     const std::shared_ptr<http::Exchange>& exchange,
                      void (*answer)(ServeContext&, http::Exchange&)) {
-  const bool taken =
-      context.pool.try_post([&context, exchange, answer] { answer(context, *exchange); });
+  const bool taken = pool.try_post([&context, exchange, answer] { answer(context, *exchange); });
   if (taken) return;
-  const Status full = resource_exhausted("too many requests wait to be read; try again later");
+  const Status full =
+      resource_exhausted("too many calls to sleep or to wake up wait; try again later");
   respond_error(*exchange, openai_error, ServeError(503, full, 1));
 }
 
 }  // namespace
 
 void answer_sleep(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange) {
-  on_pool_or_full(context, exchange, sleep_now);
+  on_pool_or_full(context, context.sleeps, exchange, sleep_now);
 }
 
 void answer_wake_up(ServeContext& context, const std::shared_ptr<http::Exchange>& exchange) {
-  on_pool_or_full(context, exchange, wake_now);
+  on_pool_or_full(context, context.wakes, exchange, wake_now);
 }
 
 }  // namespace foretoken

@@ -45,6 +45,28 @@ TEST_F(SleepHandlers, LevelsModesAndTagsAreChecked) {
   EXPECT_FALSE(is_sleeping());
 }
 
+// As many calls as the pool has threads, and more.
+TEST_F(SleepHandlers, CallsThatWaitHoldUpNothingElse) {
+  steps().close();
+  const json body = {{"prompt", "Once"}, {"max_tokens", 8}, {"temperature", 0}};
+  const auto running = begin("POST", "/v1/completions", body.dump());
+  ASSERT_TRUE(test::eventually([&] { return engine().stats().num_running_requests > 0; }));
+  std::vector<std::shared_ptr<test::FakeExchange>> calls;
+  for (int i = 0; i < 3; ++i) calls.push_back(begin("POST", "/sleep", "", {{"mode", "wait"}}));
+  EXPECT_GT(post("/tokenize", {{"prompt", "Once"}})["count"].get<int>(), 0);
+  ASSERT_TRUE(test::eventually([&] {
+    call("/wake_up", {});
+    for (const auto& each : calls) {
+      if (each->status() == 0) return false;
+    }
+    return true;
+  }));
+  for (const auto& each : calls) EXPECT_NE(each->status(), 200) << each->body();
+  steps().open();
+  ASSERT_TRUE(running->wait());
+  EXPECT_EQ(running->status(), 200);
+}
+
 TEST_F(SleepHandlers, AreAnsweredFromThePool) {
   const auto exchange = test::FakeExchange::make("", "/wake_up");
   answer_wake_up(context(), exchange);
