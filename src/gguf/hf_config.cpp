@@ -369,17 +369,18 @@ Status with_gguf_keys(const GgufFile& file, const Status& status) {
   const auto put = [&](std::string_view key, std::string_view field) {
     const std::string quoted = "'" + std::string(field) + "'";
     const std::string named = "'" + prefix + std::string(key) + "' (" + quoted + ")";
-    if (message.find(named) != std::string::npos) return;  // several keys may give one field
+    // Several keys may give one field.
+    if (message.find("(" + quoted + ")") != std::string::npos) return;
     for (size_t at = 0; (at = message.find(quoted, at)) != std::string::npos; at += named.size()) {
       message.replace(at, quoted.size(), named);
     }
   };
-  for (const GgufKey& key : kCommonKeys) put(key.key, key.field);
-  for (const GgufKey& key : kSharedKeys) put(key.key, key.field);
   for (const GgufKey& key : architecture.value()->keys) {
     if (file.find(prefix + std::string(key.key)) != nullptr) put(key.key, key.field);
   }
   for (const GgufKey& key : architecture.value()->keys) put(key.key, key.field);
+  for (const GgufKey& key : kCommonKeys) put(key.key, key.field);
+  for (const GgufKey& key : kSharedKeys) put(key.key, key.field);
   return {status.code(), std::move(message)};
 }
 

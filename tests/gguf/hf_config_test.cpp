@@ -222,6 +222,20 @@ TEST(HfConfig, KeysOfAnArchitecture) {
   EXPECT_EQ(config_with_embedding(windows)["architectures"], Json({"Olmo3ForCausalLM"}));
 }
 
+TEST(HfConfig, ErrorsHaveOneKeyForAField) {
+  const test::ScratchFolder folder;
+  test::GgufBytes bytes = model_of("mamba", 1);
+  bytes.u32_value("mamba.ssm.inner_size", 64);
+  bytes.tensor("token_embd.weight", {64, 2}, 0, 0).align();
+  for (int i = 0; i < 128; ++i) bytes.number(0.0F);
+  const auto file = GgufFile::open(bytes.write(folder.file("model.gguf")));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Status status = invalid_argument("'intermediate_size' and 'hidden_size' are too small");
+  EXPECT_EQ(with_gguf_keys(*file.value(), status).message(),
+            "'mamba.ssm.inner_size' ('intermediate_size') and 'mamba.embedding_length' "
+            "('hidden_size') are too small");
+}
+
 TEST(HfConfig, HeadsOfRwkvAreSaid) {
   for (const uint32_t size : {0u, 64u}) {
     test::GgufBytes bytes = model_of("rwkv7", 1);
