@@ -67,8 +67,10 @@ void unpack_step(int bits, const std::byte* step, int col, std::byte* codes) {
     codes[i] = by_two
                    ? step[code_place(vector / 4, col, i % 4)] >> (vector % 4 * 2) & std::byte{3}
                    : step[code_place(vector % 4, col, i % 4)] >> (vector / 4 * 4) & std::byte{15};
-    const std::byte of_four = upper[code_place(vector / 4, col, i % 4)];
-    if (bits == 6) codes[i] |= (of_four >> (vector % 4 * 2) & std::byte{3}) << low_bits;
+    if (bits == 6) {
+      const std::byte of_four = upper[code_place(vector / 4, col, i % 4)];
+      codes[i] |= (of_four >> (vector % 4 * 2) & std::byte{3}) << low_bits;
+    }
     if (bits != 3 && bits != 5) continue;
     codes[i] |= (upper[code_place(0, col, i % 4)] >> vector & std::byte{1}) << low_bits;
   }
