@@ -47,7 +47,8 @@ bool TokenTexts::settle(bool finished, TokenText* token) {
   if (token->special || own.empty()) return true;
   const bool incomplete = rest.size() < own.size() && own.starts_with(rest);
   if (incomplete && !finished) return false;
-  const size_t at = incomplete ? std::string_view::npos : rest.find(own);
+  const std::string_view near = rest.substr(0, kMaxSkipped + own.size());
+  const size_t at = incomplete ? std::string_view::npos : near.find(own);
   if (at <= kMaxSkipped) {
     token->text = cut(num_taken_ + at + own.size());
     return true;
