@@ -21,6 +21,7 @@ Result<std::unique_ptr<TensorView>> Checkpoint::with_column_scales(std::unique_p
     return unfit_shape(scales, ", but '" + view->name + "' of shape " + view->shape_text() +
                                    " needs a number for each column");
   }
+  FT_RETURN_IF_ERROR(check_finite(scales));
   std::vector<float> columns(static_cast<size_t>(view->shape[1]));
   FT_RETURN_IF_ERROR(convert_tensor(scales, DType::kF32, columns.data()));
   made_tensors_.push_back(std::move(view));

@@ -9,6 +9,7 @@
 #include "gguf/hf_config.h"
 #include "gguf/hf_names.h"
 #include "model/files/checkpoint.h"
+#include "model/files/forms/convert.h"
 #include "model/files/forms/made_tensor.h"
 
 // The tensors of a GGUF file under the names that a folder would have.
@@ -147,6 +148,7 @@ Status Checkpoint::add_gguf_scales() {
                          "' is not one number of F32 for each matrix of '" + plain.name +
                          "'; convert the model again");
     }
+    FT_RETURN_IF_ERROR(check_finite(scale));
     std::vector<float> numbers(static_cast<size_t>(count));
     FT_RETURN_IF_ERROR(scale.read(0, count * int64_t{sizeof(float)}, numbers.data()));
     made_.push_back(std::make_unique<MadeTensor>(plain, numbers, Making::kScaledMatrices));

@@ -5,6 +5,7 @@
 
 #include "model/files/checkpoint.h"
 #include "model/files/containers/json_file.h"
+#include "model/files/forms/convert.h"
 #include "model/files/forms/quantization.h"
 #include "model/files/unpacked_names.h"
 
@@ -36,6 +37,7 @@ Status Checkpoint::add_unpacked() {
 Status Checkpoint::add_marlin_scales(const TensorView& scales, const TensorView& words) {
   const int64_t rows = words.shape.at(0);
   FT_ASSIGN_OR_RETURN(auto halves, marlin_scales(scales, rows));
+  FT_RETURN_IF_ERROR(check_finite(scales));
   made_rows_.push_back(std::make_unique<std::vector<uint16_t>>(std::move(halves)));
   constexpr std::string_view kPacked = "weight_packed";
   auto view = std::make_unique<TensorView>();

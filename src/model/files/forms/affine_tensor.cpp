@@ -76,6 +76,8 @@ Result<AffineTensor> AffineTensor::create(const AffineParts& parts, int64_t grou
   tensor.rows_ = parts.codes->num_elements() / codes.back();
   tensor.shape_ = codes;
   tensor.shape_.back() = tensor.cols_;
+  FT_RETURN_IF_ERROR(check_finite(*parts.scales));
+  FT_RETURN_IF_ERROR(check_finite(*parts.biases));
   FT_RETURN_IF_ERROR(tensor.find_form());
   return tensor;
 }

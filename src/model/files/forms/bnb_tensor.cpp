@@ -26,6 +26,7 @@ Status bnb_misfit(const TensorView& tensor) {
 Status read_floats(const TensorView& tensor, int64_t count, float* out) {
   if (tensor.num_elements() != count || tensor.dtype == FileDType::kOther)
     return bnb_misfit(tensor);
+  FT_RETURN_IF_ERROR(check_finite(tensor));
   std::vector<std::byte> raw;
   return read_elements(tensor, 0, count, DType::kF32, out, raw);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
@@ -84,6 +86,27 @@ Status read_run(const TensorView& tensor, int64_t first, int64_t count, DType dt
   return convert_elements(tensor, raw.data(), count, dtype, to);
 }
 
+// Whether one of the numbers in `bytes` has all bits of `mask`. Without branches, so that the loop
+// is compiled to vectors.
+template <class Bits>
+bool has_number_with(std::span<const std::byte> bytes, Bits mask) {
+  bool found = false;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof bits);
+    found |= static_cast<Bits>(bits & mask) == mask;
+  }
+  return found;
+}
+
+// Exponents of ones are NaN and the infinities; E4M3 has but NaN, whose mantissa is ones too.
+bool has_unbounded(const TensorView& scales, std::span<const std::byte> bytes) {
+  if (scales.dtype == FileDType::kF32) return has_number_with<uint32_t>(bytes, 0x7f800000u);
+  if (scales.dtype == FileDType::kBF16) return has_number_with<uint16_t>(bytes, 0x7f80u);
+  if (scales.dtype == FileDType::kF16) return has_number_with<uint16_t>(bytes, 0x7c00u);
+  return has_number_with<uint8_t>(bytes, scales.dtype_name == "F8_E4M3" ? 0x7fu : 0xffu);
+}
+
 }  // namespace
 
 bool has_type(const TensorView& tensor, DType dtype) {
@@ -103,6 +126,24 @@ Status check_convertible(const TensorView& tensor) {
   }
   return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
                      "; convert the model to F32, BF16 or F16");
+}
+
+Status check_finite(const TensorView& scales) {
+  constexpr int64_t kBytesAtOnce = 1 << 20;
+  const bool is_float = scales.dtype == FileDType::kF32 || scales.dtype == FileDType::kBF16 ||
+                        scales.dtype == FileDType::kF16;
+  const std::string& type = scales.dtype_name;
+  if (!is_float && type != "F8_E4M3" && type != "F8_E8M0" && type != "U8") return {};
+  std::vector<std::byte> bytes;
+  for (int64_t first = 0; first < scales.num_bytes; first += kBytesAtOnce) {
+    bytes.resize(static_cast<size_t>(std::min(kBytesAtOnce, scales.num_bytes - first)));
+    FT_RETURN_IF_ERROR(scales.read(first, std::ssize(bytes), bytes.data()));
+    if (!has_unbounded(scales, bytes)) continue;
+    return invalid_argument(scales.file + ": tensor '" + scales.name +
+                            "' has a scale that is NaN or infinite; the file is damaged, fetch it "
+                            "again");
+  }
+  return {};
 }
 
 Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,

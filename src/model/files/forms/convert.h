@@ -18,6 +18,11 @@ bool has_type(const TensorView& tensor, DType dtype);
 // that is read.
 Status check_convertible(const TensorView& tensor);
 
+// InvalidArgument, naming file and tensor, when one of the numbers of a tensor of scales is NaN or
+// infinite: floats, E4M3, or powers of two in bytes (E8M0). Other types have none. Errors as of
+// TensorView::read.
+Status check_finite(const TensorView& scales);
+
 // Where row `row` of a matrix lies in its file.
 int64_t row_in_file(const TensorView& tensor, int64_t row);
 

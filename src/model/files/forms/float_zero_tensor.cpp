@@ -125,6 +125,8 @@ Result<std::vector<FloatZeroParts>> find_float_zeros(
 Result<FloatZeroTensor> FloatZeroTensor::create(const FloatZeroParts& parts) {
   FloatZeroTensor tensor(parts);
   FT_RETURN_IF_ERROR(tensor.is_hqq() ? tensor.read_hqq() : tensor.read_torchao());
+  FT_RETURN_IF_ERROR(check_finite(*parts.scales));
+  FT_RETURN_IF_ERROR(check_finite(*parts.zeros));
   return tensor;
 }
 

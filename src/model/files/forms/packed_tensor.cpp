@@ -106,6 +106,7 @@ Result<PackedTensor> PackedTensor::create(const Quantization& quantization,
   FT_RETURN_IF_ERROR(check_whole(quantization, parts));
   if (quantization.differs) FT_RETURN_IF_ERROR(tensor.find_sizes());
   FT_RETURN_IF_ERROR(tensor.check_shapes());
+  FT_RETURN_IF_ERROR(check_finite(*parts.scales));
   FT_RETURN_IF_ERROR(tensor.read_groups());
   FT_RETURN_IF_ERROR(tensor.find_form());
   return tensor;

@@ -34,7 +34,7 @@ struct PackedRows {
 class PackedTensor {
  public:
   // Checks types, shapes and the groups of columns. InvalidArgument and Unsupported name the tensor
-  // and the remedy.
+  // and the remedy, also where a scale is not finite.
   static Result<PackedTensor> create(const Quantization& quantization, const PackedParts& parts);
 
   int64_t rows() const { return rows_; }

@@ -72,6 +72,17 @@ Status read_scales(const TensorView& scales, int64_t first, int64_t count, float
   return {};
 }
 
+// The bytes of floats that were saved as integers would be read as other numbers.
+Status check_code_type(const Quantization& quantization, const ScaledParts& parts) {
+  if (!quantization.is_fp8 || parts.type != CodeType::kInt8) return {};
+  const std::string& method = quantization.method;
+  return invalid_argument(parts.codes->file + ": tensor '" + parts.codes->name + "' is " +
+                          parts.codes->dtype_name + ", but quantization_config (quant_method '" +
+                          (method.empty() ? "modelopt" : method) +
+                          "') says that quantised weights are floats of eight bits (F8_E4M3); "
+                          "fetch the checkpoint again, or correct quantization_config");
+}
+
 // Scales of E4M3 stand for the weights' range only with a second one, but in MLX's nvfp4, which no
 // method is named for.
 Status check_factor(const Quantization& quantization, const ScaledParts& parts) {
@@ -89,6 +100,7 @@ bool is_half(float value) { return half_to_float(half_from_float(value)) == valu
 Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
                                           const ScaledParts& parts) {
   ScaledTensor tensor(parts);
+  FT_RETURN_IF_ERROR(check_code_type(quantization, parts));
   FT_RETURN_IF_ERROR(check_factor(quantization, parts));
   if (quantization.is_ternary && parts.type == CodeType::kE2m1) {
     tensor.parts_.type = CodeType::kTernary;
@@ -103,6 +115,7 @@ Result<ScaledTensor> ScaledTensor::create(const Quantization& quantization,
   FT_RETURN_IF_ERROR(tensor.find_shape());
   FT_RETURN_IF_ERROR(tensor.check_scale_types());
   FT_RETURN_IF_ERROR(tensor.find_blocks(quantization));
+  FT_RETURN_IF_ERROR(check_finite(*tensor.parts_.scales));
   FT_RETURN_IF_ERROR(tensor.read_factors());
   FT_RETURN_IF_ERROR(tensor.find_form());
   return tensor;
@@ -193,6 +206,7 @@ Status ScaledTensor::read_factors() {
     return unfit_shape(given,
                        ", but there is one scale for each matrix of '" + parts_.codes->name + "'");
   }
+  FT_RETURN_IF_ERROR(check_finite(given));
   std::vector<std::byte> raw;
   FT_RETURN_IF_ERROR(foretoken::read_elements(given, 0, count, DType::kF32, factors_.data(), raw));
   if (count == 1) std::fill(factors_.begin(), factors_.end(), factors_[0]);

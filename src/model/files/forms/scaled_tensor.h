@@ -52,7 +52,8 @@ class ScaledTensor {
  public:
   // Which blocks there are follows from the shapes, from the sizes that the quantization names, and
   // of codes of four bits from what they are. Unsupported and InvalidArgument name the tensor whose
-  // type or shape does not fit, or a matrix of NVFP4 without the factor that its method has.
+  // type or shape does not fit or whose scales are not finite, integers where the quantization has
+  // floats of eight bits, or a matrix of NVFP4 without the factor that its method has.
   static Result<ScaledTensor> create(const Quantization& quantization, const ScaledParts& parts);
 
   // Of elements: [.., n, k].

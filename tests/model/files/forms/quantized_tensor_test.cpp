@@ -2,9 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
+#include "model/files/checkpoint.h"
 #include "model/files/forms/convert.h"
+#include "support/folders.h"
+#include "support/scratch_folder.h"
 
 namespace foretoken {
 namespace {
@@ -112,6 +119,79 @@ TEST(QuantizedTensor, AShortFileIsAnError) {
   const Status status = read_quantized_rows(blocks.tensor, 0, 1, rows.data(), raw);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("file"), std::string::npos);
+}
+
+// What opening a golden checkpoint ends with where the last number of a tensor has other bytes:
+// each of them 0xff (NaN in all types), or those of an infinity of a type of floats.
+std::string message_of_damaged(const std::string& name, const std::string& tensor, bool infinite) {
+  const std::string golden = std::string(kSourceFolder) + "/tests/golden/quantised/" + name;
+  const test::ScratchFolder folder;
+  std::filesystem::copy(golden + "/config.json", folder.file("config.json"));
+  std::ifstream whole(golden + "/model.safetensors", std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  const auto entry = nlohmann::json::parse(bytes.substr(8, size)).at(tensor);
+  const std::string type = entry.at("dtype");
+  const std::string infinity = type == "F32"   ? std::string("\0\0\x80\x7f", 4)
+                               : type == "F16" ? std::string("\0\xfc", 2)
+                                               : "\x80\x7f";
+  const size_t each = type == "F32" ? 4 : type == "F16" || type == "BF16" ? 2 : 1;
+  const auto end = 8 + size + entry.at("data_offsets").at(1).get<size_t>();
+  bytes.replace(end - each, each, infinite ? infinity : std::string(each, '\xff'));
+  folder.write("model.safetensors", bytes);
+  return Checkpoint::open(folder.path()).status().message();
+}
+
+// A process that multiplied with them would end at its first request.
+TEST(QuantizedTensor, ScalesThatAreNotFiniteAreRefused) {
+  const std::pair<const char*, const char*> scales[] = {
+      {"fp8-tensor", "m.weight_scale"},
+      {"fp8-channel", "m.weight_scale"},
+      {"fp8-blocks", "m.weight_scale_inv"},
+      {"fp8-e5m2", "m.weight_scale"},
+      {"nvfp4-modelopt", "m.weight_scale"},
+      {"nvfp4-modelopt", "m.weight_scale_2"},
+      {"nvfp4-compressed", "m.weight_global_scale"},
+      {"mxfp4", "m.weight_scale"},
+      {"int8", "m.weight_scale"},
+      {"awq", "m.scales"},
+      {"gptq-4", "m.scales"},
+      {"gptq-4-act-order", "m.scales"},
+      {"compressed", "m.weight_scale"},
+      {"mixed", "m.weight_scale"},
+      {"marlin-24-4", "m.scale_packed"},
+      {"modelopt-int4-awq", "m.weight_scale"},
+      {"modelopt-nvfp4-awq", "m.pre_quant_scale"},
+      {"quark-int4", "m.weight_scale"},
+      {"quark-fp6-e2m3", "m.weight_scale"},
+      {"torchao-int4", "m._weight_scale"},
+      {"torchao-int8", "m._weight_scale"},
+      {"torchao-float8", "m._weight_scale"},
+      {"hqq-4", "m.zero"},
+      {"bnb-int8", "m.SCB"},
+      {"bnb-nf4", "m.weight.absmax"},
+      {"bnb-nf4-nested", "m.weight.nested_absmax"},
+      {"fp-quant", "mx.scales"},
+      {"gemma", "table.embedding_scale"},
+      {"metal", "m4.qbiases"},
+      {"mlx", "a4.scales"},
+      {"mlx", "mxfp4.scales"},
+      {"mlx", "nvfp4.scales"}};
+  for (const auto& [name, tensor] : scales) {
+    const std::string of_nan = message_of_damaged(name, tensor, false);
+    EXPECT_TRUE(
+        of_nan.ends_with("has a scale that is NaN or infinite; the file is damaged, fetch "
+                         "it again"))
+        << name << ": " << of_nan;
+    EXPECT_NE(of_nan.find(std::string("tensor '") + tensor + "'"), std::string::npos) << of_nan;
+  }
+  for (const auto& [name, tensor] : {std::pair{"fp8-blocks", "m.weight_scale_inv"},
+                                     {"fp8-channel", "m.weight_scale"},
+                                     {"gptq-4", "m.scales"}}) {
+    EXPECT_NE(message_of_damaged(name, tensor, true).find("is NaN or infinite"), std::string::npos)
+        << name;
+  }
 }
 
 }  // namespace

@@ -56,5 +56,26 @@ TEST(ScaledTensorBlocks, GroupsOfFourBitsHaveOneSize) {
             std::string::npos);
 }
 
+// Where the method has floats of eight bits, whichever names it; DeepSeek V4's bytes are two
+// floats.
+TEST(ScaledTensorBlocks, IntegersAreNoFloatsOfEightBits) {
+  const Json fp8 = {{"quant_method", "fp8"}};
+  const Json modelopt = {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}};
+  for (const Json& quantization : {fp8, modelopt}) {
+    const std::string message = block_message("I8", {3, 32}, "F32", {3, 1}, quantization);
+    EXPECT_NE(message.find("'x.weight' is I8, but quantization_config (quant_method '" +
+                           quantization["quant_method"].get<std::string>() + "')"),
+              std::string::npos)
+        << message;
+    EXPECT_EQ(block_message("F8_E4M3", {3, 32}, "F32", {3, 1}, quantization), "");
+  }
+  EXPECT_EQ(block_message("I8", {3, 32}, "F32", {3, 1}, {{"quant_method", "w8a8_int8"}}), "");
+  ScaledFile pairs;
+  pairs.add("x.weight", "I8", {2, 16}, std::string(32, 0x21));
+  pairs.add("x.scale", "F8_E8M0", {2, 1}, std::string(2, 0x70));
+  const test::ScratchFolder folder;
+  EXPECT_TRUE(open_scaled(folder, pairs, fp8).ok());
+}
+
 }  // namespace
 }  // namespace foretoken
