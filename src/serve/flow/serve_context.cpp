@@ -82,11 +82,15 @@ ServeContext::ServeContext(Engine& engine_of, ServeConfig config_of)
 ServeContext::~ServeContext() {
   keep_alive.stop();
   for (const auto& generation : generations.all()) generation->abort();
+  stop_work();
+  generations.wait_destroyed();
+}
+
+void ServeContext::stop_work() {
   sleeps_end.request_stop();
   sleeps.stop();
   wakes.stop();
   pool.stop();
-  generations.wait_destroyed();
 }
 
 // Entries that nobody can find any more make room for others in time.

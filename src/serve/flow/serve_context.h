@@ -76,6 +76,8 @@ class ServeContext {
   WorkPool sleeps, wakes;
   WorkPool pool;  // ends first
 
+  // Ends the threads that call the engine, and recalls calls to sleep that wait.
+  void stop_work();
   // Requests from now on find nothing that was cached before.
   void reset_prefix_cache() { num_cache_resets.fetch_add(1); }
   // The salt of a request that wishes for `salt`.

@@ -29,12 +29,16 @@ class Service {
   // An answer of the server that has the routes, for the metrics.
   void count_http(const http::AccessRecord& record) { metrics_.count_http(record); }
 
-  // No new requests; those that run go on.
-  void drain() { context_.gate.drain(); }
+  // No new requests; those that run go on. Calls to sleep that wait still end: for engines in other
+  // processes that may end as well, and for requests.
+  void drain() {
+    context_.gate.drain();
+    context_.sleeps_end.request_stop();
+  }
   // Ends what runs, each with what it has.
   void abort_all();
   // The engine is not called any more. Whoever calls the routes has stopped before.
-  void stop() { context_.pool.stop(); }
+  void stop() { context_.stop_work(); }
 
   ServeContext& context() { return context_; }
   const ServeContext& context() const { return context_; }

@@ -28,6 +28,7 @@ class ServeRig : public testing::Test {
   void SetUp() override { start(base_config()); }
   void TearDown() override;
   void start(ServeConfig config);
+  Service& service() { return *service_; }
   ServeContext& context() { return service_->context(); }
 
   // Sends a request to the handler of its route and waits for the answer.

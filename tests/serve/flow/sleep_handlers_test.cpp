@@ -67,6 +67,21 @@ TEST_F(SleepHandlers, CallsThatWaitHoldUpNothingElse) {
   EXPECT_EQ(running->status(), 200);
 }
 
+// A server that ends would wait for the call as for a request, and the call for others that end.
+TEST_F(SleepHandlers, ACallThatWaitsEndsWhereTheServerDrains) {
+  steps().close();
+  const json body = {{"prompt", "Once"}, {"max_tokens", 8}, {"temperature", 0}};
+  const auto running = begin("POST", "/v1/completions", body.dump());
+  ASSERT_TRUE(test::eventually([&] { return engine().stats().num_running_requests > 0; }));
+  const auto sleeps = begin("POST", "/sleep", "", {{"mode", "wait"}});
+  service().drain();
+  ASSERT_TRUE(sleeps->wait());
+  EXPECT_EQ(sleeps->status(), 499) << sleeps->body();
+  steps().open();
+  ASSERT_TRUE(running->wait());
+  EXPECT_EQ(running->status(), 200);
+}
+
 TEST_F(SleepHandlers, AreAnsweredFromThePool) {
   const auto exchange = test::FakeExchange::make("", "/wake_up");
   answer_wake_up(context(), exchange);
