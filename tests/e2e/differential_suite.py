@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Random requests have the same answers with drafts and without, alone and together, whole and streamed.
 
-    tests/e2e/differential_suite.py PROGRAM [--count 300] [--seed 1]
+    tests/e2e/differential_suite.py PROGRAM [--count 300] [--seed 1] [--one-rank] [--flags FLAGS]
 
 Every answer is compared with that of a server without drafts that was asked one by one: texts, calls, ids,
 log-probabilities, counts and reasons. Two servers with the bundled drafters and lists of them are asked six requests
 at a time; further ones have steps of few tokens, few KV blocks, two stages and two engines, and run-batch has those of
-the requests that it takes. Standard library only; exits with 1 when an answer differs, and shows where.
+the requests that it takes. FLAGS, as "--device cuda --kv-cache-dtype fp8", are every server's; --one-rank leaves those
+of several ranks and engines out, which want a GPU each. Standard library only; exits with 1 when an answer differs, and
+shows where.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -46,6 +49,7 @@ SERVERS = [(FIRST, (), ["ngram", "suffix", "eagle3", "draft_model", LIST]),
            (FIRST, ("--no-enable-prefix-caching", "--enforce-eager"), ["draft_model"]),
            (FIRST, ("--pipeline-parallel-size", "2"), [LIST]),
            (FIRST, ("--data-parallel-size", "2"), ["suffix"])]
+SEVERAL_RANKS = {"--pipeline-parallel-size", "--data-parallel-size"}
 # Names, times and what is known of drafts and caches.
 OWN = {"id", "created", "created_at", "completed_at", "timings", "metrics", "generation_settings", "warnings",
        "tokens_cached", "call_id", "system_fingerprint", "speculative", "completion_tokens_details",
@@ -179,14 +183,14 @@ class Differences:
             self.tell(f"{label}, streamed", request, streamed_differs(request[0], json.loads(text), told))
 
 
-    def batch(self, program, drafters):
+    def batch(self, program, drafters, flags):
         asked = {str(i): request for i, request in enumerate(self.requests)
                  if request[0] in ("/v1/completions", "/v1/chat/completions")}
         lines = [{"custom_id": i, "method": "POST", "url": path, "body": body} for i, (path, body) in asked.items()]
         with tempfile.TemporaryDirectory() as folder:
             given, found = pathlib.Path(folder) / "in.jsonl", pathlib.Path(folder) / "out.jsonl"
             given.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-            subprocess.run([program, "run-batch", "-i", str(given), "-o", str(found), "--model", BASE, *FLAGS[:4],
+            subprocess.run([program, "run-batch", "-i", str(given), "-o", str(found), "--model", BASE, *FLAGS[:4], *flags,
                             "--speculative-config", json.dumps(drafters), "--log-level", "error"], check=True)
             for line in found.read_text(encoding="utf-8").splitlines():
                 told = json.loads(line)
@@ -200,8 +204,11 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--one-rank", action="store_true")
+    parser.add_argument("--flags", type=shlex.split, default=[])
     arguments = parser.parse_args()
-    with Server(arguments.program, BASE, *FLAGS) as server:
+    every = [*FLAGS, *arguments.flags]
+    with Server(arguments.program, BASE, *every) as server:
         vocab_size = json.loads((pathlib.Path(BASE) / "config.json").read_text(encoding="utf-8"))["vocab_size"]
         drawn = Requests(arguments.seed, vocab_size)
         differences = Differences([drawn.draw() for _ in range(arguments.count)])
@@ -210,14 +217,16 @@ def main():
     refused = sum(status != 200 for status, _ in differences.wanted)
     print(f"{arguments.count} requests, {refused} of which are refused", flush=True)
     for drafters, flags, methods in SERVERS:
-        with Server(arguments.program, BASE, *FLAGS, *flags, "--speculative-config", json.dumps(drafters)) as server:
+        if arguments.one_rank and SEVERAL_RANKS.intersection(flags):
+            continue
+        with Server(arguments.program, BASE, *every, *flags, "--speculative-config", json.dumps(drafters)) as server:
             for method in methods:
                 label = " ".join([*flags, str(method)])
                 differences.whole(server.url, {"method": method}, label)
                 if not flags:
                     differences.streams(server.url, {"method": method}, label)
                 print(f"{label}: {differences.count} differences so far", flush=True)
-    differences.batch(arguments.program, FIRST)
+    differences.batch(arguments.program, FIRST, arguments.flags)
     print(f"run-batch: {differences.count} differences so far", flush=True)
     return 1 if differences.count else 0
 
