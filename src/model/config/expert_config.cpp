@@ -261,4 +261,12 @@ Status read_mixture(const ConfigFields& fields, ExpertConfig* out,
   return out->count > 0 ? mark_expert_layers(fields, layers) : Status();
 }
 
+Status check_cut_activation(const ConfigFields& fields) {
+  const Json* value = fields.find("hidden_act");
+  if (value == nullptr || *value == "silu" || *value == "swish") return {};
+  return unsupported(fields.where() + ": hidden_act " + value->dump().substr(0, 80) +
+                     " is not supported, as gates that are cut at swiglu_limit are built for silu "
+                     "alone; use a model whose hidden_act is silu");
+}
+
 }  // namespace foretoken

@@ -54,4 +54,7 @@ Status mark_expert_layers(const ConfigFields& fields, std::vector<LayerConfig>* 
 Status read_mixture(const ConfigFields& fields, ExpertConfig* out,
                     std::vector<LayerConfig>* layers);
 
+// Unsupported for a hidden_act that is not silu, of a family whose gates are cut at swiglu_limit.
+Status check_cut_activation(const ConfigFields& fields);
+
 }  // namespace foretoken

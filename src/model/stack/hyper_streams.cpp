@@ -23,8 +23,7 @@ Status HyperConnection::make_mean(PartLoader& loader) {
   constexpr const char* kWhat = "shares of streams";
   const auto count = static_cast<size_t>(hyper.count);
   const size_t width = count * static_cast<size_t>(loader.config().hidden_size);
-  const double share = 1.0 / hyper.count - hyper.eps;
-  const std::vector<float> shares(count, static_cast<float>(std::log(share / (1 - share))));
+  const std::vector<float> shares(count, -std::log(static_cast<float>(hyper.count - 1)));
   FT_RETURN_IF_ERROR(loader.upload(std::vector<float>(count * width), kWhat, &fn));
   FT_RETURN_IF_ERROR(loader.upload(shares, kWhat, &base));
   return loader.upload({0.0f}, kWhat, &scale);
@@ -58,6 +57,7 @@ void HyperStreams::expand(const LayerRows& rows, const float* residual) {
 }
 
 void HyperStreams::fold(const LayerRows& rows, const HyperConnection& part, float* residual) {
+  const bool is_mean = &part == &last_ && config_.of_end == nullptr;
   fold_streams(rows.queue, {.counts = rows.counts,
                             .streams = streams_,
                             .fn = part.fn,
@@ -70,7 +70,7 @@ void HyperStreams::fold(const LayerRows& rows, const HyperConnection& part, floa
                             .size = hidden_,
                             .rounds = config_.rounds,
                             .norm_eps = norm_eps_,
-                            .eps = config_.eps,
+                            .eps = is_mean ? 0 : config_.eps,
                             .gift = config_.gift});
 }
 

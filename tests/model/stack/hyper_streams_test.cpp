@@ -87,6 +87,23 @@ TEST_F(HyperStreamsTest, NothingIsLostWhereAPartMakesNothing) {
   EXPECT_NE(read(residual, kHyperHidden), before);
 }
 
+// Whatever is added to the shares by which streams enter parts.
+TEST_F(HyperStreamsTest, WithoutWeightsOfTheirEndStreamsLeaveAsTheirMean) {
+  for (const float eps : {1e-6f, 0.4f}) {
+    config_.hyper = {.count = kHyperStreams, .rounds = 4, .eps = eps, .of_end = nullptr};
+    HyperStreams streams = load_part<HyperStreams>(
+        [](PartLoader& loader, HyperStreams* out) { return out->load(loader, ""); });
+    ASSERT_TRUE(streams.take_scratch(scratch_source(kHyperRows)).ok());
+    std::vector<double> x;
+    const float* embedded = random_rows(kHyperRows, kHyperHidden, &x);
+    float* residual = allocate<float>(size_t{kHyperRows} * kHyperHidden);
+    const LayerRows rows = rows_of(kHyperRows);
+    streams.expand(rows, embedded);
+    streams.collapse(rows, residual);
+    expect_near(residual, x);
+  }
+}
+
 TEST_F(HyperStreamsTest, AModelWithOneStreamHasNone) {
   add("other", {2});
   const auto streams = load_part<HyperStreams>(

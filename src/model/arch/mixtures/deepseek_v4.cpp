@@ -49,6 +49,7 @@ Status read_hyper(const ConfigFields& fields, HyperConfig* out) {
 }
 
 Status read_deepseek_v4(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(check_cut_activation(fields));
   ExpertConfig& experts = config->experts;
   experts.score = ExpertScore::kSqrtSoftplus;
   FT_RETURN_IF_ERROR(read_mixture(fields, &experts, &config->layers));

@@ -50,6 +50,7 @@ Status read_hy_v4_streams(const ConfigFields& fields, HyperConfig* out) {
 }
 
 Status read_hy_v4(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(check_cut_activation(fields));
   ExpertConfig& experts = config->experts;
   experts.score = ExpertScore::kSigmoid;
   experts.groups = ExpertGroups::kBestTwo;

@@ -53,10 +53,25 @@ LayerSpec glm5_next_layer(const ModelConfig& config, const LayerConfig& layer) {
 
 constexpr RenamedField kGlm5Sizes[] = {{"num_heads", "linear_num_value_heads"},
                                        {"head_dim", "linear_value_head_dim"},
-                                       {"gate_lower_bound", "linear_lower_bound"},
                                        {"short_conv_kernel_size", "linear_conv_kernel_dim"}};
 constexpr RenamedField kGlm5OwnSizes[] = {{"linear_num_heads", "linear_num_value_heads"},
                                           {"linear_head_dim", "linear_value_head_dim"}};
+
+// Sizes of the delta networks where the file has them apart. A bound of null is none, unless gates
+// are said to be safe, as they are where nothing says so.
+Status take_glm5_delta(const ConfigFields& fields, Json* json) {
+  const Json* linear = fields.find("linear_attn_config");
+  if (linear == nullptr) return {};
+  if (!linear->is_object()) return fields.wrong("linear_attn_config", "an object");
+  const ConfigFields own = fields.of(*linear, "linear_attn_config");
+  take_renamed(own, kGlm5Sizes, json);
+  bool safe = true;
+  FT_RETURN_IF_ERROR(own.read_flag("safe_gate", &safe));
+  Json& bound = (*json)["linear_lower_bound"];
+  if (const auto said = linear->find("gate_lower_bound"); said != linear->end()) bound = *said;
+  if (safe && bound.is_null()) bound = -5.0;
+  return {};
+}
 
 Status translate_glm5_next(const ConfigFields& fields, Json* json) {
   for (const char* name : {"q_lora_rank", "kv_lora_rank", "index_topk"}) {
@@ -71,10 +86,7 @@ Status translate_glm5_next(const ConfigFields& fields, Json* json) {
   (*json)["qk_rope_head_dim"] = kStillDim;
   json->erase("head_dim");
   take_renamed(fields, kGlm5OwnSizes, json);
-  if (const Json* linear = fields.find("linear_attn_config")) {
-    if (!linear->is_object()) return fields.wrong("linear_attn_config", "an object");
-    take_renamed(ConfigFields(*linear, fields.where() + " (linear_attn_config)"), kGlm5Sizes, json);
-  }
+  FT_RETURN_IF_ERROR(take_glm5_delta(fields, json));
   for (const auto& [queries, values] :
        {std::pair{"linear_num_key_heads", "linear_num_value_heads"},
         std::pair{"linear_key_head_dim", "linear_value_head_dim"}}) {
