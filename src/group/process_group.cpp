@@ -82,6 +82,10 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::start(const ProcessGroupOpti
 Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
   const std::jthread watcher = watch_cancel(start_, options.cancelled);
   groups_.resize(static_cast<std::size_t>(std::max(plan_.num_engines, 1)));
+  std::vector<int> own_ranks;
+  for (int i = 0; i < plan_.num_engines; ++i) {
+    own_ranks.push_back(plan_.rank + i * options.layout.ranks_per_engine());
+  }
   std::vector<std::future<Status>> joins;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     JoinOptions place{.layout = options.layout,
@@ -94,6 +98,7 @@ Status ProcessGroup::join(const ProcessGroupOptions& options, Socket listener) {
                       .engines_meet = options.engines_meet,
                       .front = front_side(options, plan_, i),
                       .own_engines = plan_.num_engines,
+                      .own_ranks = own_ranks,
                       .start_time = options.start_time,
                       .heartbeat = {},
                       .stop_descriptor = start_.descriptor()};

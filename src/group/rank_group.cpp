@@ -1,5 +1,7 @@
 #include "group/rank_group.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -26,6 +28,11 @@ std::vector<bool> among(const std::vector<int>& ranks, std::size_t num_members) 
   std::vector<bool> found(num_members);
   for (const int rank : ranks) found[static_cast<std::size_t>(rank)] = true;
   return found;
+}
+
+std::vector<int> own_rank(const JoinOptions& options) {
+  if (options.rank == bare_front(options.layout)) return {};
+  return {options.rank};
 }
 
 // With whom a rank is connected for the engines that get their requests from the front end.
@@ -90,7 +97,8 @@ Result<std::unique_ptr<RankGroup>> RankGroup::join(JoinOptions options) {
       .master_host = options.master_host.empty() ? "127.0.0.1" : options.master_host,
       .master_port = options.master_port,
       .parts = options.parts,
-      .own_engines = options.own_engines,
+      .own_ranks = options.own_ranks.empty() ? own_rank(options) : options.own_ranks,
+      .pid = options.pid > 0 ? options.pid : getpid(),
       .stop_descriptor = options.stop_descriptor,
       .deadline = Clock::now() + options.start_time};
   FT_ASSIGN_OR_RETURN(Rendezvous found, options.gathers

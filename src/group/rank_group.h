@@ -31,6 +31,8 @@ struct JoinOptions {
   bool engines_meet = true;
   FrontSide front = FrontSide::kNone;
   int own_engines = 0;  // of the one that gathers: so many first engines are its own process's
+  std::vector<int> own_ranks = {};       // all of this process, which join at once; empty: this one
+  int pid = 0;                           // 0: of this process
   std::chrono::seconds start_time{300};  // for all to come
   HeartbeatTimes heartbeat = {};
   int stop_descriptor = -1;  // readable: joining stops

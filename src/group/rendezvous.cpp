@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -17,14 +16,26 @@ namespace {
 using namespace std::chrono_literals;
 // A stranger's connection that says nothing must not hold the others up for long.
 constexpr auto kHelloTime = 3s;
-constexpr uint64_t kProtocol = 2;
+constexpr uint64_t kProtocol = 3;
 
 struct Hello {
   int rank = 0;
   int num_ranks = 0;
   int pid = 0;
+  std::vector<int> own_ranks;
   RankAddress address;
   AgreedParts parts;
+};
+
+// A rank that a process says it has.
+struct Claim {
+  int rank = 0;
+  int pid = 0;
+  std::string host_identity;
+
+  bool is_of_process(const Claim& other) const {
+    return pid == other.pid && host_identity == other.host_identity;
+  }
 };
 
 Message write_hello(const Hello& hello) {
@@ -33,6 +44,8 @@ Message write_hello(const Hello& hello) {
   message.put(static_cast<uint64_t>(hello.rank));
   message.put(static_cast<uint64_t>(hello.num_ranks));
   message.put(static_cast<uint64_t>(hello.pid));
+  message.put(static_cast<uint64_t>(hello.own_ranks.size()));
+  for (const int rank : hello.own_ranks) message.put(static_cast<uint64_t>(rank));
   message.put(hello.address.host_identity);
   message.put(hello.address.local_name);
   message.put(hello.address.host);
@@ -71,6 +84,11 @@ Result<Hello> read_hello(const Message& message) {
   FT_ASSIGN_OR_RETURN(hello.rank, read_int(reader));
   FT_ASSIGN_OR_RETURN(hello.num_ranks, read_int(reader));
   FT_ASSIGN_OR_RETURN(hello.pid, read_int(reader));
+  FT_ASSIGN_OR_RETURN(const int num_own, read_int(reader));
+  for (int i = 0; i < num_own; ++i) {
+    FT_ASSIGN_OR_RETURN(const int rank, read_int(reader));
+    hello.own_ranks.push_back(rank);
+  }
   FT_ASSIGN_OR_RETURN(hello.address, read_address(reader));
   FT_ASSIGN_OR_RETURN(const int num_parts, read_int(reader));
   for (int i = 0; i < num_parts; ++i) {
@@ -85,24 +103,27 @@ Result<Hello> read_hello(const Message& message) {
 // Collects the ranks at their leader.
 class Gathering {
  public:
-  explicit Gathering(const RendezvousOptions& options)
-      : options_(options), size_(options.layout.num_ranks()) {
+  Gathering(const RendezvousOptions& options, const Socket& listener)
+      : options_(options), listener_(listener), size_(options.layout.num_ranks()) {
     const bool is_rank = options.rank != bare_front(options.layout);
     const auto members = static_cast<std::size_t>(is_rank ? size_ : size_ + 1);
     found_.leader = options.rank;
     found_.control.resize(members);
     found_.addresses.resize(members);
     found_.token = random_name();
-    pids_.resize(members);
+    for (const int rank : options.own_ranks) {
+      claims_.push_back({rank, options.pid, host_identity()});
+      if (rank != options.rank) to_come_.push_back(claims_.back());
+    }
   }
 
-  Result<Rendezvous> run(const Socket& listener) {
+  Result<Rendezvous> run() {
     own_address_of(found_) = {.host_identity = host_identity(),
                               .local_name = {},
                               .host = options_.master_host,
-                              .port = port_of(listener)};
+                              .port = port_of(listener_)};
     for (std::size_t missing = found_.control.size() - 1; missing > 0;) {
-      Result<Socket> socket = accept_next(listener, options_.stop_descriptor, options_.deadline);
+      Result<Socket> socket = accept_next(listener_, options_.stop_descriptor, options_.deadline);
       if (!socket.ok()) return refuse(missing_error(socket.status()));
       FT_ASSIGN_OR_RETURN(const bool came, greet(std::move(socket).value()));
       missing -= came ? 1 : 0;
@@ -121,17 +142,15 @@ class Gathering {
     return found_.leader == 0 ? "rank 0" : describe(options_.layout, found_.leader);
   }
 
-  bool is_of_this_process(int rank) const {
-    const int each = options_.layout.ranks_per_engine();
-    return rank % each == 0 && rank / each < options_.own_engines;
+  Result<Message> hear(const Socket& socket) const {
+    set_rank_options(socket);
+    const auto deadline = std::min(options_.deadline, Clock::now() + kHelloTime);
+    return expect_message(socket, MessageKind::kHello, options_.stop_descriptor, deadline);
   }
 
   // True: a rank of the group; false: a stranger, gone again.
   Result<bool> greet(Socket socket) {
-    set_rank_options(socket);
-    const auto deadline = std::min(options_.deadline, Clock::now() + kHelloTime);
-    Result<Message> message =
-        expect_message(socket, MessageKind::kHello, options_.stop_descriptor, deadline);
+    const Result<Message> message = hear(socket);
     Result<Hello> hello = message.ok() ? read_hello(message.value()) : message.status();
     if (!hello.ok()) {
       if (message.ok()) return refuse(hello.status(), std::move(socket));
@@ -139,12 +158,42 @@ class Gathering {
       return false;
     }
     const Status fits = check(hello.value());
+    note(hello.value());
     if (!fits.ok()) return refuse(fits, std::move(socket));
     const auto at = static_cast<std::size_t>(hello.value().rank);
     found_.addresses[at] = std::move(hello.value().address);
     found_.control[at] = std::move(socket);
-    pids_[at] = hello.value().pid;
     return true;
+  }
+
+  // What a process has, once the first of its ranks comes, and that this one has come.
+  void note(const Hello& hello) {
+    const auto add = [&](int rank) {
+      const Claim claim{rank, hello.pid, hello.address.host_identity};
+      const bool known = std::ranges::any_of(
+          claims_, [&](const Claim& one) { return one.rank == rank && one.is_of_process(claim); });
+      if (known) return;
+      claims_.push_back(claim);
+      to_come_.push_back(claim);
+    };
+    add(hello.rank);
+    for (const int rank : hello.own_ranks) add(rank);
+    const Claim came{hello.rank, hello.pid, hello.address.host_identity};
+    const auto found = std::ranges::find_if(to_come_, [&](const Claim& one) {
+      return one.rank == came.rank && one.is_of_process(came);
+    });
+    if (found != to_come_.end()) to_come_.erase(found);
+  }
+
+  // The claim of another process to a rank that the one of `hello` says it has.
+  const Claim* doubled_claim(const Hello& hello) const {
+    const Claim own{hello.rank, hello.pid, hello.address.host_identity};
+    for (const Claim& one : claims_) {
+      const bool is_meant = one.rank == hello.rank ||
+                            std::ranges::find(hello.own_ranks, one.rank) != hello.own_ranks.end();
+      if (is_meant && !one.is_of_process(own)) return &one;
+    }
+    return nullptr;
   }
 
   Status check(const Hello& hello) const {
@@ -158,15 +207,14 @@ class Gathering {
           fmt::format("rank {} does not exist among {} ranks", hello.rank, size_));
     }
     const auto at = static_cast<std::size_t>(hello.rank);
-    const bool is_own = hello.rank == found_.leader || is_of_this_process(hello.rank);
-    const bool comes_from_here =
-        hello.pid == getpid() && hello.address.host_identity == host_identity();
-    const bool is_doubled = hello.rank == found_.leader || (is_own && !comes_from_here);
-    if (is_doubled || found_.control[at].open()) {
+    const Claim* other = doubled_claim(hello);
+    const bool came_before = hello.rank == found_.leader || found_.control[at].open();
+    if (other != nullptr || came_before) {
       return invalid_argument(fmt::format(
           "two processes say that they are rank {} (process {} and process {}); give each its own "
           "--node-rank, --data-parallel-start-rank or rank variable",
-          hello.rank, is_own ? getpid() : pids_[at], hello.pid));
+          other != nullptr ? other->rank : hello.rank, other != nullptr ? other->pid : hello.pid,
+          hello.pid));
     }
     const auto difference = first_difference(options_.parts, hello.parts,
                                              describe(options_.layout, hello.rank), leader_name());
@@ -188,11 +236,26 @@ class Gathering {
                     size_, options_.master_host, options_.master_port, names));
   }
 
+  // Waits shortly for those whose process has other ranks that came, so that none of them takes a
+  // connection that closes for the reason.
+  void await_known() {
+    const auto deadline = std::min(options_.deadline, Clock::now() + kHelloTime);
+    while (!to_come_.empty()) {
+      Result<Socket> socket = accept_next(listener_, options_.stop_descriptor, deadline);
+      if (!socket.ok()) return;
+      const Result<Message> message = hear(socket.value());
+      const Result<Hello> hello = message.ok() ? read_hello(message.value()) : message.status();
+      if (hello.ok()) note(hello.value());
+      if (message.ok()) found_.control.push_back(std::move(socket).value());
+    }
+  }
+
   // Tells all who came, and `last`.
   Status refuse(const Status& why, Socket last = {}) {
     Message message(MessageKind::kRefuse);
     put_status(why, &message);
     found_.control.push_back(std::move(last));
+    await_known();
     for (const Socket& socket : found_.control) {
       if (!socket.open()) continue;
       const Status sent = send_message(socket, message, -1, Clock::now() + kHelloTime);
@@ -225,9 +288,11 @@ class Gathering {
   }
 
   const RendezvousOptions& options_;
+  const Socket& listener_;
   int size_;
   Rendezvous found_;
-  std::vector<int> pids_;
+  std::vector<Claim> claims_;
+  std::vector<Claim> to_come_;  // those of them whose ranks have not come
   std::string local_name_;
 };
 
@@ -241,9 +306,9 @@ std::string random_name() {
 
 Result<Rendezvous> gather_ranks(const RendezvousOptions& options, const RankListeners& listeners,
                                 const std::string& local_name) {
-  Gathering gathering(options);
+  Gathering gathering(options, listeners.tcp);
   gathering.set_local_name(local_name);
-  return gathering.run(listeners.tcp);
+  return gathering.run();
 }
 
 Result<Rendezvous> meet_leader(const RendezvousOptions& options, const RankListeners& listeners,
@@ -253,7 +318,8 @@ Result<Rendezvous> meet_leader(const RendezvousOptions& options, const RankListe
   set_rank_options(control);
   Hello hello{.rank = options.rank,
               .num_ranks = options.layout.num_ranks(),
-              .pid = getpid(),
+              .pid = options.pid,
+              .own_ranks = options.own_ranks,
               .address = {.host_identity = host_identity(),
                           .local_name = local_name,
                           .host = own_address(control),

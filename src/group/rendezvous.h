@@ -16,7 +16,10 @@ struct RendezvousOptions {
   std::string master_host;  // of the process that gathers the ranks
   int master_port = 0;
   AgreedParts parts;    // what all must have alike; the first is the program's version
-  int own_engines = 0;  // whose first ranks are this process's: who else says so doubles them
+  // All ranks of this process, each of which comes as a thread of it; another process that says it
+  // has one of them doubles that.
+  std::vector<int> own_ranks;
+  int pid = 0;
   int stop_descriptor = -1;
   Clock::time_point deadline;
 };

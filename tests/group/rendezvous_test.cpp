@@ -29,8 +29,28 @@ TEST(Rendezvous, RanksOfTheLeadersProcessComeFromThere) {
   const auto joined = join_all(2, [](int, JoinOptions& options) {
     options.layout = {.dp = 2};
     options.own_engines = 2;
+    options.own_ranks = {0, 1};
   });
   for (const auto& one : joined) EXPECT_TRUE(one->ok()) << one->status().message();
+}
+
+// Whichever rank of the two processes comes first, and also where all ranks would be there without
+// the doubled one; ranks that come later than the refusal are told, too.
+TEST(Rendezvous, ProcessesWithARankInCommonAreAllToldSo) {
+  for (int turn = 0; turn < 4; ++turn) {
+    const auto joined = join_all(4, [turn](int i, JoinOptions& options) {
+      const bool is_far = i >= 2;
+      options.layout = {.dp = 3};
+      options.own_engines = 2;
+      options.own_ranks = is_far ? std::vector{1, 2} : std::vector{0, 1};
+      options.rank = is_far ? i - 1 : i;
+      options.pid = is_far ? 1001 : 1000;
+      const int place = (i + turn) % 4;
+      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(place == 3 ? 100 : 0));
+    });
+    expect_all_fail(joined,
+                    "two processes say that they are rank 1 (process 1000 and process 1001)");
+  }
 }
 
 TEST(Rendezvous, AnotherNumberOfRanksEndsItForAll) {
