@@ -15,7 +15,7 @@ struct RendezvousOptions {
   int rank = 0;             // bare_front: it is none
   std::string master_host;  // of the process that gathers the ranks
   int master_port = 0;
-  AgreedParts parts;    // what all must have alike; the first is the program's version
+  AgreedParts parts;  // what all must have alike; the first is the program's version
   // All ranks of this process, each of which comes as a thread of it; another process that says it
   // has one of them doubles that.
   std::vector<int> own_ranks;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "model/config/config.h"
+#include "model/files/containers/json_file.h"
+#include "support/folders.h"
 
 namespace foretoken {
 namespace {
@@ -172,6 +174,20 @@ TEST(ExpertConfig, WhatDoesNotFitIsNamed) {
   EXPECT_NE(uneven.status().message().find("'moe_topk' that differs between layers"),
             std::string::npos)
       << uneven.status().message();
+}
+
+// Their experts pass silu whatever the file says, so that one that says otherwise is no other
+// model.
+TEST(ExpertConfig, FamiliesWhoseGatesAreCutWantSilu) {
+  for (const char* name : {"hy_v4", "deepseek_v4"}) {
+    Json config = read_json_file(std::string(kSourceFolder) + "/tests/golden/architectures/" +
+                                 name + "/config.json")
+                      .value();
+    config["hidden_act"] = "gelu";
+    const auto refused = parse_model_config(config, Json::object(), {}, "f");
+    EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
+    EXPECT_NE(refused.status().message().find("cut at swiglu_limit"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -247,45 +247,6 @@ TEST(Families, JambaCountsItsLayersByPeriods) {
   EXPECT_NE(refused.status().message().find("hidden_act"), std::string::npos);
 }
 
-// As the published class reads it: a bound of null is none, but where gates are said to be safe.
-TEST(Families, Glm5NextBoundsDecaysAsItsFileSays) {
-  const auto bound_of = [](const Json& more) {
-    Json json = small_config("Glm5NextForConditionalGeneration", {{"q_lora_rank", 32},
-                                                                  {"kv_lora_rank", 32},
-                                                                  {"n_routed_experts", 8},
-                                                                  {"moe_intermediate_size", 32}});
-    json.update(more);
-    const auto parsed = parse_model_config(json, Json::object(), {}, "f");
-    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
-    return parsed.ok() ? parsed.value().recurrent.lower_bound : 1;
-  };
-  const Json null, safe = {{"safe_gate", true}}, unsafe = {{"safe_gate", false}};
-  const auto apart = [](Json delta, const Json& bound) {
-    delta["gate_lower_bound"] = bound;
-    return Json{{"linear_attn_config", std::move(delta)}};
-  };
-  EXPECT_EQ(bound_of(Json::object()), -5);
-  EXPECT_EQ(bound_of({{"linear_lower_bound", null}}), 0);
-  EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", safe}}), -5);
-  EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", unsafe}}), 0);
-  EXPECT_EQ(bound_of(apart(unsafe, null)), 0);
-  EXPECT_EQ(bound_of(apart(safe, null)), -5);
-  EXPECT_EQ(bound_of(apart(Json::object(), -2)), -2);
-}
-
-// Their experts pass silu whatever the file says, so that one that says otherwise is no other
-// model.
-TEST(Families, FamiliesWhoseGatesAreCutWantSilu) {
-  for (const char* name : {"hy_v4", "deepseek_v4"}) {
-    Json config =
-        read_json_file(kSource + "/tests/golden/architectures/" + name + "/config.json").value();
-    config["hidden_act"] = "gelu";
-    const auto refused = parse_model_config(config, Json::object(), {}, "f");
-    EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
-    EXPECT_NE(refused.status().message().find("cut at swiglu_limit"), std::string::npos);
-  }
-}
-
 TEST(Families, GraniteScalesTheAnglesOfEachBase) {
   const Json yarn = {{"rope_type", "yarn"},
                      {"factor", 4.0},

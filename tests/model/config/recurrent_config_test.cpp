@@ -4,8 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/config/config.h"
+
 namespace foretoken {
 namespace {
+
+using Json = nlohmann::json;
 
 Status read_sizes(const nlohmann::json& changes, RecurrentConfig* out) {
   nlohmann::json json = {{"linear_num_key_heads", 2},
@@ -44,6 +48,38 @@ TEST(RecurrentConfig, ShortConvolutionsPassSiluAlone) {
   const Status refused = check({{"hidden_act", "gelu"}});
   EXPECT_EQ(refused.code(), StatusCode::kUnsupported);
   EXPECT_NE(refused.message().find("hidden_act \"gelu\" is not supported"), std::string::npos);
+}
+
+// As the published class reads it: a bound of null is none, but where gates are said to be safe.
+TEST(RecurrentConfig, Glm5NextBoundsDecaysAsItsFileSays) {
+  const auto bound_of = [](const Json& more) {
+    Json json = {{"architectures", {"Glm5NextForConditionalGeneration"}},
+                 {"vocab_size", 64},
+                 {"hidden_size", 32},
+                 {"num_hidden_layers", 2},
+                 {"num_attention_heads", 4},
+                 {"intermediate_size", 64},
+                 {"q_lora_rank", 32},
+                 {"kv_lora_rank", 32},
+                 {"n_routed_experts", 8},
+                 {"moe_intermediate_size", 32}};
+    json.update(more);
+    const auto parsed = parse_model_config(json, Json::object(), {}, "f");
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    return parsed.ok() ? parsed.value().recurrent.lower_bound : 1;
+  };
+  const Json null, safe = {{"safe_gate", true}}, unsafe = {{"safe_gate", false}};
+  const auto apart = [](Json delta, const Json& bound) {
+    delta["gate_lower_bound"] = bound;
+    return Json{{"linear_attn_config", std::move(delta)}};
+  };
+  EXPECT_EQ(bound_of(Json::object()), -5);
+  EXPECT_EQ(bound_of({{"linear_lower_bound", null}}), 0);
+  EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", safe}}), -5);
+  EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", unsafe}}), 0);
+  EXPECT_EQ(bound_of(apart(unsafe, null)), 0);
+  EXPECT_EQ(bound_of(apart(safe, null)), -5);
+  EXPECT_EQ(bound_of(apart(Json::object(), -2)), -2);
 }
 
 }  // namespace
