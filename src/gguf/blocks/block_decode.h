@@ -40,6 +40,14 @@ T number_at(const std::byte* at) {
   return number;
 }
 inline float half_number_at(const std::byte* at) { return half_to_float(number_at<uint16_t>(at)); }
+// Bits of the half of an IQ1_M block, whose scales have four each in their highest ones.
+inline uint16_t iq1_m_scale(const std::byte* block) {
+  uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) {
+    bits |= uint32_t{number_at<uint16_t>(block + 48 + 2 * i)} >> 12 << (4 * i);
+  }
+  return static_cast<uint16_t>(bits);
+}
 inline int byte_number_at(const std::byte* at) { return std::to_integer<int>(*at); }
 inline int signed_number_at(const std::byte* at) { return number_at<int8_t>(at); }
 

@@ -54,12 +54,7 @@ void decode_iq1_s(const std::byte* blocks, int64_t count, float* out) {
 // three bits each, in whose upper bits the scale of all is spread.
 void decode_iq1_m(const std::byte* blocks, int64_t count, float* out) {
   for (; count > 0; --count, blocks += 56) {
-    uint16_t bits = 0;
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t word = number_at<uint16_t>(blocks + 48 + 2 * i);
-      bits = static_cast<uint16_t>(bits | word >> 12 << (4 * i));
-    }
-    const float scale = half_to_float(bits);
+    const float scale = half_to_float(iq1_m_scale(blocks));
     for (int i = 0; i < 32; ++i) {
       const int half_byte = byte_number_at(blocks + 32 + i / 2) >> (i % 2 * 4) & 15;
       const int index = byte_number_at(blocks + i) | (half_byte & 7) << 8;

@@ -8,6 +8,7 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/half.h"
+#include "gguf/blocks/block_scales.h"
 #include "kernels/random_weight.h"
 #include "kernels/rows/fill_random.h"
 #include "model/files/forms/affine_tensor.h"
@@ -55,6 +56,7 @@ Status read_blocks(const TensorView& tensor, int64_t first, int64_t count, DType
   const int64_t end = (first + count + block.elements - 1) / block.elements;
   raw.resize(static_cast<size_t>((end - begin) * block.bytes));
   FT_RETURN_IF_ERROR(tensor.read(begin * block.bytes, (end - begin) * block.bytes, raw.data()));
+  FT_RETURN_IF_ERROR(check_blocks(tensor, begin, end - begin, raw.data()));
   float values[kMaxElements];
   for (int64_t i = begin, done = 0; i < end; ++i) {
     block.decode(raw.data() + (i - begin) * block.bytes, 1, values);
@@ -144,6 +146,16 @@ Status check_finite(const TensorView& scales) {
                             "again");
   }
   return {};
+}
+
+Status check_blocks(const TensorView& tensor, int64_t first, int64_t count,
+                    const std::byte* blocks) {
+  const int64_t found = first_unbounded_block(*tensor.block, blocks, count);
+  if (found < 0) return {};
+  return invalid_argument(tensor.file + ": block " + std::to_string(first + found) +
+                          " of tensor '" + tensor.name +
+                          "' has a scale that is NaN or infinite; the file is damaged, fetch it "
+                          "again");
 }
 
 Status convert_elements(const TensorView& tensor, const std::byte* data, int64_t count, DType dtype,

@@ -23,6 +23,11 @@ Status check_convertible(const TensorView& tensor);
 // TensorView::read.
 Status check_finite(const TensorView& scales);
 
+// The same of `count` blocks of a GGUF tensor, the first of which has number `first` in the file;
+// the message has the number of the block at fault.
+Status check_blocks(const TensorView& tensor, int64_t first, int64_t count,
+                    const std::byte* blocks);
+
 // Where row `row` of a matrix lies in its file.
 int64_t row_in_file(const TensorView& tensor, int64_t row);
 

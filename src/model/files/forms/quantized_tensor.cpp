@@ -86,7 +86,10 @@ Status read_quantized_rows(const TensorView& tensor, int64_t first, int64_t coun
     }
     FT_RETURN_IF_ERROR(
         tensor.read(row_in_file(tensor, row) * file_bytes, at_once * file_bytes, raw.data()));
+    const int64_t blocks = k / tensor.block->elements;
     for (int64_t i = 0; i < at_once; ++i) {
+      FT_RETURN_IF_ERROR(check_blocks(tensor, (row_in_file(tensor, row) + i) * blocks, blocks,
+                                      raw.data() + i * file_bytes));
       split_blocks(*tensor.block, raw.data() + i * file_bytes, k, to);
       to += quantized_row_bytes(*form, k);
     }

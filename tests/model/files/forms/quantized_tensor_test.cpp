@@ -81,6 +81,29 @@ TEST(QuantizedTensor, RowsHaveTheSameValues) {
   }
 }
 
+// Whether rows stay quantised or are widened, from the block's own row alone.
+TEST(QuantizedTensor, BlocksWithScalesThatAreNoNumbersAreNamed) {
+  constexpr int64_t kRow = 7, kBlock = kRow * kCols / 256 + 1;
+  Blocks blocks(*find_block_type("Q6_K"));
+  blocks.bytes[static_cast<size_t>(kBlock * 210 + 209)] = std::byte{0x7c};
+  std::vector<std::byte> raw, rows(size_t{kCols} * 8);
+  std::vector<float> floats(kCols);
+  const auto both = [&](int64_t row) {
+    return std::pair(
+        read_quantized_rows(blocks.tensor, row, 1, rows.data(), raw),
+        read_elements(blocks.tensor, row * kCols, kCols, DType::kF32, floats.data(), raw));
+  };
+  for (const int64_t row : {kRow - 1, kRow + 1}) {
+    EXPECT_TRUE(both(row).first.ok() && both(row).second.ok());
+  }
+  for (const Status& status : {both(kRow).first, both(kRow).second}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), "file: block " + std::to_string(kBlock) +
+                                    " of tensor 'Q6_K' has a scale that is NaN or infinite; the "
+                                    "file is damaged, fetch it again");
+  }
+}
+
 // F16 keeps its halves for x that is float.
 TEST(QuantizedTensor, Halves) {
   const std::vector<uint16_t> halves = {0x3c00, 0x4000, 0xc200, 0x3800};
