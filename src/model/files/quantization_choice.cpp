@@ -30,10 +30,14 @@ constexpr MethodAlias kMethodAliases[] = {{"auto_awq", "awq"},
                                           {"modelopt_mixed", "modelopt"},
                                           {"modelopt_mxfp8", "modelopt"},
                                           {"ptpc_fp8", "fp8"}};
+// vLLM's method for mixtures whose words are those of AutoGPTQ or AutoAWQ.
+constexpr std::string_view kWordsOfMixtures = "moe_wna16";
 constexpr std::string_view kNamedMethods[] = {
-    "fp8",        "awq",   "gptq",     "compressed-tensors", "modelopt",      "quark", "fbgemm_fp8",
-    "auto-round", "mxfp4", "mxfp8",    "bitsandbytes",       "torchao",       "hqq",   "bitnet",
-    "fp_quant",   "gguf",  "w8a8_fp8", "w8a8_int8",          "blockwise_int8"};
+    "fp8",      "awq",       "gptq",           "compressed-tensors",
+    "modelopt", "quark",     "fbgemm_fp8",     "auto-round",
+    "mxfp4",    "mxfp8",     "bitsandbytes",   "torchao",
+    "hqq",      "bitnet",    "fp_quant",       "gguf",
+    "w8a8_fp8", "w8a8_int8", "blockwise_int8", kWordsOfMixtures};
 
 std::string_view method_named(std::string_view name) {
   for (const MethodAlias& alias : kMethodAliases) {
@@ -90,7 +94,9 @@ Result<WeightRounding> choose_quantization(const std::string& name, const ModelF
   FT_ASSIGN_OR_RETURN(const auto found, method_of(model));
   if (!found && wanted == "fp8") return WeightRounding::kFp8;
   if (!found && wanted == "gguf" && model.is_gguf()) return WeightRounding::kNone;
-  const bool fits = found && (found->name == wanted || (wanted == "fp8" && found->is_fp8));
+  const bool in_words = found && (found->name == "gptq" || found->name == "awq");
+  const bool fits = found && (found->name == wanted || (wanted == "fp8" && found->is_fp8) ||
+                              (wanted == kWordsOfMixtures && in_words));
   if (fits) return WeightRounding::kNone;
   FT_RETURN_IF_ERROR(compat({.files = model.text(),
                              .method_flag = flag,

@@ -40,6 +40,8 @@ TEST(QuantizationChoice, TheMethodOfTheFilesChangesNothing) {
       {"modelopt", R"({"quant_algo": "FP8"})"},
       {"torchao", R"({"quant_method": "torchao"})"},
       {"fp_quant", R"({"quant_method": "fp_quant"})"},
+      {"moe_wna16", kGptqConfig},
+      {"moe_wna16", R"({"quant_method": "awq", "bits": 4})"},
       {"awq_marlin", R"({"quant_method": "awq", "bits": 4})"}};
   for (const auto& [name, config] : cases) {
     const auto chosen = choose(name, config);
@@ -54,6 +56,8 @@ TEST(QuantizationChoice, OthersAreRefusedWithTheRemedy) {
   EXPECT_NE(choose("fp8", kNvfp4Config).status().message().find("quantised by modelopt"),
             std::string::npos);
   EXPECT_NE(choose("awq", "").status().message().find("are not quantised; remove it, or use fp8"),
+            std::string::npos);
+  EXPECT_NE(choose("moe_wna16", kFp8Config).status().message().find("quantised by fp8; remove it"),
             std::string::npos);
   EXPECT_NE(choose("squeezellm", "").status().message().find("is not known; use fp8"),
             std::string::npos);

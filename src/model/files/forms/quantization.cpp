@@ -57,11 +57,59 @@ void read_awq(Reader& reader, Quantization* out) {
   reader.want(out->bits == 4, bits_text(out->bits));
 }
 
+// What the matrices of a mixed checkpoint are.
+struct MixedKinds {
+  bool are_named = false;
+  bool integers = false;
+  bool nvfp4 = false;       // with scales of 16 columns
+  bool long_nvfp4 = false;  // of 32
+
+  void add_algorithm(std::string_view name) {
+    are_named = true;
+    integers |= is_one_of(name, {"W8A16", "W8A8_SQ_PER_CHANNEL", "W4A16_AWQ", "W4A8_AWQ"});
+    const bool is_long = name == "W4A8_NVFP4_FP8";
+    long_nvfp4 |= is_long;
+    nvfp4 |= !is_long && name.find("NVFP4") != std::string_view::npos;
+  }
+  void add_group(const Json& group) {
+    const Json weights = group.is_object() ? group.value("weights", Json()) : Json();
+    if (!weights.is_object()) return;
+    are_named = true;
+    const bool is_integer = weights.value("type", Json("int")) != "float";
+    integers |= is_integer;
+    if (is_integer || weights.value("num_bits", Json()) != 4) return;
+    const bool is_long = weights.value("group_size", Json()) == 32;
+    long_nvfp4 |= is_long;
+    nvfp4 |= !is_long;
+  }
+};
+
+// ModelOpt writes algorithms of some of them in small letters.
+std::string algorithm_of(const Json& name) {
+  std::string text = name.is_string() ? name.get<std::string>() : std::string();
+  for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return text;
+}
+
+MixedKinds kinds_of_mixed(const Reader& reader) {
+  MixedKinds kinds;
+  const Json* layers = reader.find("quantized_layers");
+  for (const Json& layer : layers != nullptr ? *layers : Json::array()) {
+    kinds.add_algorithm(
+        algorithm_of(layer.is_object() ? layer.value("quant_algo", Json()) : Json()));
+  }
+  const Json* groups = reader.find("config_groups");
+  for (const Json& group : groups != nullptr ? *groups : Json::array()) kinds.add_group(group);
+  return kinds;
+}
+
 // DeepSeek's blocks, and scales of rows or tensors as vLLM writes them.
 void read_fp8(Reader& reader, Quantization* out) {
   const std::string format = reader.text("fmt", "e4m3");
   const bool is_e4m3 = format == "e4m3" || format == "float8_e4m3fn";
-  out->is_fp8 = is_e4m3 && reader.text("quant_algo", "") != "MIXED_PRECISION";
+  const bool is_mixed = reader.text("quant_algo", "") == "MIXED_PRECISION";
+  out->is_fp8 = is_e4m3 && !is_mixed;
+  out->is_float = !is_mixed || !kinds_of_mixed(reader).integers;
   reader.want(is_e4m3 || format == "e5m2" || format == "float8_e5m2", "fmt " + format);
   set_scaled(out);
   out->rounds_activations = true;
@@ -85,13 +133,6 @@ bool is_read_algorithm(std::string_view name) {
                           "W4A8_NVFP4_FP8", "W8A16", "W8A8_SQ_PER_CHANNEL"});
 }
 
-// ModelOpt writes some of them in small letters.
-std::string algorithm_of(const Json& name) {
-  std::string text = name.is_string() ? name.get<std::string>() : std::string();
-  for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-  return text;
-}
-
 void read_modelopt(Reader& reader, Quantization* out) {
   const std::string algorithm = algorithm_of(reader.text("quant_algo", ""));
   const std::string named = "quant_method 'modelopt' (quant_algo " + algorithm + ")";
@@ -108,7 +149,12 @@ void read_modelopt(Reader& reader, Quantization* out) {
   }
   set_scaled(out);
   out->is_fp8 = algorithm.starts_with("FP8");
-  if (algorithm == "W4A8_NVFP4_FP8") out->nvfp4_group = 32;
+  const bool is_mixed = algorithm == "MIXED_PRECISION";
+  MixedKinds kinds = is_mixed ? kinds_of_mixed(reader) : MixedKinds();
+  if (!is_mixed) kinds.add_algorithm(algorithm);
+  out->is_float = kinds.are_named && !kinds.integers;
+  out->nvfp4_group = kinds.long_nvfp4 && !kinds.nvfp4 ? 32 : 16;
+  out->nvfp4_differs = kinds.long_nvfp4 && kinds.nvfp4;
   out->rounds_activations =
       !algorithm.starts_with("W4A16") && algorithm != "FP8_PB_WO" && algorithm != "W8A16";
 }
@@ -216,7 +262,7 @@ void read_with_rounded_rows(Reader&, Quantization* out) {
 
 void read_fp8_of_rows(Reader&, Quantization* out) {
   set_scaled(out);
-  out->is_fp8 = true;
+  out->is_fp8 = out->is_float = true;
   out->rounds_activations = true;
 }
 

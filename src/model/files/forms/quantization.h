@@ -41,8 +41,10 @@ struct Quantization {
   // Of scaled codes: rows and columns that share a scale; 0: shapes alone tell.
   int64_t block_rows = 0;
   int64_t block_cols = 0;
-  int64_t nvfp4_group = 16;  // columns that share a scale of E4M3, of codes of four bits
-  bool is_fp8 = false;       // all weights that are quantised are E4M3
+  int64_t nvfp4_group = 16;    // columns that share a scale of E4M3, of codes of four bits
+  bool nvfp4_differs = false;  // so many or twice as many, as the shapes of each matrix tell
+  bool is_fp8 = false;         // all weights that are quantised are E4M3
+  bool is_float = false;       // none are integers
   // BitNet's codes of two bits, and whether weights are codes divided by their scale instead of
   // multiplied.
   bool is_ternary = false;

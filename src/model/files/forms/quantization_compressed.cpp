@@ -15,6 +15,7 @@ void read_compressed_scaled(Reader& weights, bool is_float, Quantization* out) {
   weights.want(bits == 8 || bits == 4,
                std::string(is_float ? "floats" : "integers") + " of " + bits_text(bits));
   if (!is_float || bits != 8) out->is_fp8 = false;
+  if (!is_float) out->is_float = false;
   weights.want(is_one_of(strategy, {"tensor", "channel", "block", "group", "tensor_group"}),
                "strategy " + strategy);
   Quantization block;
@@ -128,7 +129,7 @@ Status read_compressed(QuantizationReader& reader, const std::string& where, Qua
       "its weights (weight_input, weight_output), the model as it was before, or a GGUF file");
   if (reader.failed()) return reader.status();
   set_scaled(out);
-  out->is_fp8 = true;
+  out->is_fp8 = out->is_float = true;
   for (const Json& group : *groups) {
     FT_RETURN_IF_ERROR(read_compressed_group(group, format, where, out));
   }

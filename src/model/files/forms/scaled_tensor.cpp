@@ -74,13 +74,13 @@ Status read_scales(const TensorView& scales, int64_t first, int64_t count, float
 
 // The bytes of floats that were saved as integers would be read as other numbers.
 Status check_code_type(const Quantization& quantization, const ScaledParts& parts) {
-  if (!quantization.is_fp8 || parts.type != CodeType::kInt8) return {};
+  if (!quantization.is_float || parts.type != CodeType::kInt8) return {};
   const std::string& method = quantization.method;
   return invalid_argument(parts.codes->file + ": tensor '" + parts.codes->name + "' is " +
                           parts.codes->dtype_name + ", but quantization_config (quant_method '" +
                           (method.empty() ? "modelopt" : method) +
-                          "') says that quantised weights are floats of eight bits (F8_E4M3); "
-                          "fetch the checkpoint again, or correct quantization_config");
+                          "') says that quantised weights are floats; fetch the checkpoint "
+                          "again, or correct quantization_config");
 }
 
 // Scales of E4M3 stand for the weights' range only with a second one, but in MLX's nvfp4, which no

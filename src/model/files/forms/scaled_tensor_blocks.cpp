@@ -60,7 +60,10 @@ Status ScaledTensor::find_blocks(const Quantization& quantization) {
     return misfit();
   }
   const int64_t group = usual_group(quantization);
-  if (group > 0 && across != blocks_of(cols_, group)) return misfit();
+  const bool differs = quantization.nvfp4_differs && group == quantization.nvfp4_group;
+  const bool fits = group == 0 || across == blocks_of(cols_, group) ||
+                    (differs && across == blocks_of(cols_, 2 * group));
+  if (!fits) return misfit();
   const bool one_for_all = num_scales == 1 && matrices > 1;
   if (!one_for_all && num_scales != matrices * down * across) return misfit();
   const bool paired = parts_.type == CodeType::kE2m1OfRows;

@@ -56,8 +56,31 @@ TEST(ScaledTensorBlocks, GroupsOfFourBitsHaveOneSize) {
             std::string::npos);
 }
 
-// Where the method has floats of eight bits, whichever names it; DeepSeek V4's bytes are two
-// floats.
+// Where a method names which layers are NVFP4 with scales of 16 columns and which with scales
+// of 32.
+TEST(ScaledTensorBlocks, MixedGroupsOfFourBitsHaveTwoSizes) {
+  Json mixed = {{"quant_method", "modelopt"}, {"quant_algo", "MIXED_PRECISION"}};
+  mixed["quantized_layers"] = {{"a", {{"quant_algo", "NVFP4"}}},
+                               {"x", {{"quant_algo", "W4A8_NVFP4_FP8"}}}};
+  Json groups = {{"quant_method", "modelopt"}, {"quant_algo", "MIXED_PRECISION"}};
+  for (const int size : {16, 32}) {
+    groups["config_groups"][std::to_string(size)]["weights"] = {
+        {"num_bits", 4}, {"type", "float"}, {"group_size", size}};
+  }
+  Json longer = mixed;
+  longer["quantized_layers"].erase("a");
+  for (const Json& both : {mixed, groups}) {
+    for (const int64_t across : {1, 2, 3, 4, 8}) {
+      const std::string message = block_message("U8", {3, 32}, "F8_E4M3", {3, across}, both);
+      EXPECT_EQ(message.empty(), across == 4 || across == 2) << across << ": " << message;
+    }
+    EXPECT_NE(block_message("U8", {3, 32}, "U8", {3, 1}, both), "") << "MXFP4";
+  }
+  EXPECT_EQ(block_message("U8", {3, 32}, "F8_E4M3", {3, 2}, longer), "");
+  EXPECT_NE(block_message("U8", {3, 32}, "F8_E4M3", {3, 4}, longer), "");
+}
+
+// Where the method has floats alone, whichever names it; DeepSeek V4's bytes are two floats.
 TEST(ScaledTensorBlocks, IntegersAreNoFloatsOfEightBits) {
   const Json fp8 = {{"quant_method", "fp8"}};
   const Json modelopt = {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}};
@@ -69,7 +92,26 @@ TEST(ScaledTensorBlocks, IntegersAreNoFloatsOfEightBits) {
         << message;
     EXPECT_EQ(block_message("F8_E4M3", {3, 32}, "F32", {3, 1}, quantization), "");
   }
-  EXPECT_EQ(block_message("I8", {3, 32}, "F32", {3, 1}, {{"quant_method", "w8a8_int8"}}), "");
+  const auto mixed_of = [](const char* algorithm) {
+    return Json{
+        {"quant_method", "modelopt"},
+        {"quant_algo", "MIXED_PRECISION"},
+        {"quantized_layers", {{"a", {{"quant_algo", "FP8"}}}, {"x", {{"quant_algo", algorithm}}}}}};
+  };
+  Json groups = {{"quant_method", "fp8"}, {"quant_algo", "MIXED_PRECISION"}};
+  groups["config_groups"]["g"]["weights"] = {{"num_bits", 4}, {"type", "float"}};
+  for (const Json& quantization :
+       {Json{{"quant_method", "fp8"}, {"fmt", "e5m2"}}, mixed_of("W4A8_NVFP4_FP8"), groups,
+        Json{{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}}}) {
+    EXPECT_NE(block_message("I8", {3, 32}, "F32", {3, 1}, quantization).find("are floats"),
+              std::string::npos)
+        << quantization;
+  }
+  for (const Json& quantization :
+       {Json{{"quant_method", "w8a8_int8"}}, mixed_of("W8A16"), mixed_of("w8a8_sq_per_channel"),
+        Json{{"quant_method", "modelopt"}, {"quant_algo", "MIXED_PRECISION"}}}) {
+    EXPECT_EQ(block_message("I8", {3, 32}, "F32", {3, 1}, quantization), "") << quantization;
+  }
   ScaledFile pairs;
   pairs.add("x.weight", "I8", {2, 16}, std::string(32, 0x21));
   pairs.add("x.scale", "F8_E8M0", {2, 1}, std::string(2, 0x70));
