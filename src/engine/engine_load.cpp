@@ -93,6 +93,9 @@ void EngineImpl::note_loading(const ResolvedConfig& config, const LoadOptions& o
   sleep_->options.progress = nullptr;
   sleep_->options.cancelled = nullptr;
   sleep_->drafter_folders = drafter_folders;
+  std::vector<std::string> models = drafter_folders;
+  models.insert(models.begin(), config.model);
+  sleep_->configs = keep_configs(models);
 }
 
 Status EngineImpl::load(ResolvedConfig& config, const ModelFiles& target,

@@ -209,6 +209,7 @@ Status EngineImpl::load_beside() {
 }
 
 Status EngineImpl::read_weights_again() {
+  FT_RETURN_IF_ERROR(check_kept_configs(sleep_->configs));
   device_->begin_again();
   const Status status = start_threads([this] { return load_beside(); });
   const bool is_same = device_->end_again();

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/start/kept_configs.h"
 #include "engine/start/resolve_config.h"
 #include "engine/step/sleep_order.h"
 #include "model/registry.h"
@@ -16,6 +17,7 @@ struct SleepState {
   ResolvedConfig config;
   LoadOptions options;
   std::vector<std::string> drafter_folders;
+  std::vector<KeptConfig> configs;
 
   std::mutex mutex;  // rank 0: held while memory goes and comes
   SleepOutcome own;  // what this rank has

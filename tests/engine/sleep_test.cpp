@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -158,6 +159,26 @@ TEST_F(Sleep, FilesOfOtherShapesKeepItAsleep) {
   EXPECT_EQ(engine->wake_up().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(engine->is_sleeping());
   ASSERT_TRUE(write_dialled_checkpoint(copy.path(), DialledShape()).ok());
+  ASSERT_TRUE(engine->wake_up().ok());
+  EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
+}
+
+// Of the same shapes: their layers would go by the former rules.
+TEST_F(Sleep, FilesOfAnotherConfigurationKeepItAsleep) {
+  const test::ScratchFolder copy;
+  std::filesystem::copy(folder(), copy.path(), std::filesystem::copy_options::recursive);
+  EngineConfig wanted = config(0);
+  wanted.model = copy.path();
+  const auto engine = sleeper(wanted);
+  ASSERT_TRUE(engine->sleep(2).ok());
+  std::ifstream file(copy.file("config.json"));
+  const std::string former{std::istreambuf_iterator<char>(file), {}};
+  copy.write("config.json", former.substr(0, former.rfind('}')) + ", \"rms_norm_eps\": 0.5}");
+  const Status refused = engine->wake_up();
+  EXPECT_NE(refused.message().find("config.json is another than at the start"), std::string::npos)
+      << refused.message();
+  EXPECT_TRUE(engine->is_sleeping());
+  copy.write("config.json", former);
   ASSERT_TRUE(engine->wake_up().ok());
   EXPECT_EQ(ids(*engine, request(0, 40, 16)), expected(0, 40, 16));
 }

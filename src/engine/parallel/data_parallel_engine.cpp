@@ -267,65 +267,13 @@ std::vector<AdapterInfo> DataParallelEngine::adapters() const {
   return engines_.front()->adapters();
 }
 
-// Engines that have experts together come to rest together, so that none may wait for another to
-// be asked. The first failure recalls those that wait.
 Status DataParallelEngine::sleep(int level, bool ends_requests, int64_t* bytes,
                                  const std::stop_token& recall) {
-  const std::vector<int> before = sleep_levels();
-  std::stop_source any;
-  const std::stop_callback recalled(recall, [&] { any.request_stop(); });
-  std::vector<int64_t> freed(engines_.size());
-  const Status status = ask_all([&](size_t i) {
-    const Status own = engines_[i]->sleep(level, ends_requests, &freed[i], any.get_token());
-    if (!own.ok()) any.request_stop();
-    return own;
-  });
-  if (!status.ok()) return go_back(before, status);
-  if (bytes != nullptr) *bytes = std::accumulate(freed.begin(), freed.end(), int64_t{0});
-  return {};
+  return sleeps_.sleep(level, ends_requests, bytes, recall);
 }
 
 Status DataParallelEngine::wake_up(const std::vector<std::string>& tags) {
-  const std::vector<int> before = sleep_levels();
-  const Status status = ask_all([&](size_t i) { return engines_[i]->wake_up(tags); });
-  return status.ok() ? status : go_back(before, status);
-}
-
-std::vector<int> DataParallelEngine::sleep_levels() const {
-  std::vector<int> levels;
-  for (const auto& engine : engines_) levels.push_back(engine->stats().sleep_level);
-  return levels;
-}
-
-// Asks all engines at once, by their place; the error of the first one that is no recall.
-Status DataParallelEngine::ask_all(const std::function<Status(size_t)>& ask) const {
-  std::vector<Status> told(engines_.size());
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < engines_.size(); ++i) {
-      threads.emplace_back([&, i] { told[i] = ask(i); });
-    }
-  }
-  Status first;
-  for (size_t i = 0; i < told.size(); ++i) {
-    const bool says_more = first.ok() || first.code() == StatusCode::kAborted;
-    if (told[i].ok() || (!first.ok() && told[i].code() == StatusCode::kAborted)) continue;
-    if (says_more)
-      first = {told[i].code(), "engine " + std::to_string(i) + ": " + told[i].message()};
-  }
-  return first;
-}
-
-// After `why`: engines that were awake are again, and those that slept do.
-Status DataParallelEngine::go_back(const std::vector<int>& before, const Status& why) {
-  const std::vector<int> now = sleep_levels();
-  const Status back = ask_all([&](size_t i) {
-    if (before[i] == 0 && now[i] > 0) return engines_[i]->wake_up({});
-    if (before[i] > 0 && now[i] == 0) return engines_[i]->sleep(before[i], false, nullptr, {});
-    return Status();
-  });
-  if (back.ok()) return why;
-  return {why.code(), why.message() + "; and, going back, " + back.message()};
+  return sleeps_.wake_up(tags);
 }
 
 EngineStats DataParallelEngine::stats() const {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "engine/engine_texts.h"
 #include "engine/parallel/prefix_router.h"
+#include "engine/parallel/sleep_together.h"
 
 namespace foretoken {
 
@@ -88,9 +89,6 @@ class DataParallelEngine final : public EngineOverTexts<Engine> {
                                    : request.cache_salt + '\n' + request.adapter;
   }
 
-  std::vector<int> sleep_levels() const;
-  Status ask_all(const std::function<Status(size_t)>& ask) const;
-  Status go_back(const std::vector<int>& before, const Status& why);
   // So many first engines may run the request.
   int num_candidates(const Request& request) const;
   // Why a request can run on none of the engines; ok: on some.
@@ -98,6 +96,7 @@ class DataParallelEngine final : public EngineOverTexts<Engine> {
 
   const std::unique_ptr<Engine> texts_;  // outlives the engines
   std::vector<std::unique_ptr<Engine>> engines_;
+  SleepTogether sleeps_{engines_};
   const uint64_t seed_;
   const int num_here_;
   EngineInfo info_;

@@ -139,7 +139,6 @@ class EngineHost {
     FT_RETURN_IF_ERROR(reader.status());
     Call& call = add_call();
     call.number = number;
-    if (std::erase(recalled_, number) > 0) call.recall.request_stop();
     const std::stop_token recall = call.recall.get_token();
     call.done = std::async(std::launch::async, [this, number, level, ends_requests, recall] {
       int64_t bytes = 0;
@@ -149,14 +148,10 @@ class EngineHost {
     return {};
   }
 
-  // One that has not come yet is recalled when it does.
+  // One that has ended meanwhile is not there any more.
   void recall(uint64_t number) {
-    const auto found = std::find_if(calls_.begin(), calls_.end(),
-                                    [&](const Call& call) { return call.number == number; });
-    if (found == calls_.end()) {
-      recalled_.push_back(number);
-    } else {
-      found->recall.request_stop();
+    for (Call& call : calls_) {
+      if (call.number == number) call.recall.request_stop();
     }
   }
 
@@ -218,7 +213,6 @@ class EngineHost {
   group::RankLink& outputs_;
   const int index_;
   std::list<Call> calls_;
-  std::vector<uint64_t> recalled_;  // numbers of calls to come
   std::mutex send_mutex_;
   std::mutex steps_mutex_;
   std::chrono::steady_clock::time_point counted_;

@@ -18,7 +18,7 @@ enum class FrontKind : uint64_t {
   kLoadAdapter,    // LoraModule, whether it may replace one; the reply: Status
   kUnloadAdapter,  // name; the reply: Status
   kSleep,          // level, whether requests end; the reply: Status, bytes that were given back
-  kRecallSleep,    // of the kSleep with its number, which may come later; no reply
+  kRecallSleep,    // of the kSleep with its number, which came before; no reply
   kWakeUp,         // tags; the reply: Status
   kEnd,            // nothing follows; the engine ends
   // From the engine.

@@ -150,11 +150,8 @@ std::vector<AdapterInfo> RemoteEngine::adapters() const {
 
 Status RemoteEngine::sleep(int level, bool ends_requests, int64_t* bytes,
                            const std::stop_token& recall) {
-  const uint64_t number = next_number_.fetch_add(1);
-  const std::stop_callback recalled(recall,
-                                    [&] { (void)send(FrontKind::kRecallSleep, number, {}); });
-  FT_ASSIGN_OR_RETURN(const std::string reply,
-                      call(FrontKind::kSleep, number, pack(level, ends_requests)));
+  FT_ASSIGN_OR_RETURN(const std::string reply, call(FrontKind::kSleep, next_number_.fetch_add(1),
+                                                    pack(level, ends_requests), recall));
   Status status;
   int64_t freed = 0;
   FT_RETURN_IF_ERROR(unpack(reply, status, freed));
@@ -184,13 +181,16 @@ Status RemoteEngine::status_of_call(FrontKind kind, std::string body) {
   return status;
 }
 
-Result<std::string> RemoteEngine::call(FrontKind kind, uint64_t number, std::string body) const {
+Result<std::string> RemoteEngine::call(FrontKind kind, uint64_t number, std::string body,
+                                       const std::stop_token& recall) const {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return closed_;
     calls_.emplace(number, Call());
   }
   const Status sent = send(kind, number, std::move(body));
+  const std::stop_callback recalled(recall,
+                                    [&] { (void)send(FrontKind::kRecallSleep, number, {}); });
   std::unique_lock lock(mutex_);
   if (sent.ok()) {
     changed_.wait(lock, [&] { return calls_.at(number).answered || !closed_.ok(); });

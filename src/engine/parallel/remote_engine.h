@@ -62,8 +62,9 @@ class RemoteEngine final : public EngineOverTexts<Engine> {
   const Engine& texts() const override { return texts_; }
   RemoteEngine(std::shared_ptr<group::ProcessGroup> processes, int index, const Engine& texts);
   Status wait_until_ready();
-  // The reply.
-  Result<std::string> call(FrontKind kind, uint64_t number, std::string body) const;
+  // The reply. recall: of kSleep, which goes behind it.
+  Result<std::string> call(FrontKind kind, uint64_t number, std::string body,
+                           const std::stop_token& recall = {}) const;
   Status status_of_call(FrontKind kind, std::string body);
   Status send(FrontKind kind, uint64_t number, std::string body) const;
   std::string activity() const;
