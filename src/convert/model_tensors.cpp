@@ -123,7 +123,9 @@ ModuleTensors module_tensors(const ModelConfig& config, const Checkpoint& checkp
   for (const std::string_view name : kModuleNames) take(name, "re:.*mtp.*");
   for (int32_t i = 0; i < config.num_mtp_modules; ++i) {
     const std::string number = std::to_string(config.num_layers + i);
-    take("model.layers." + number + ".", "re:.*layers\\." + number + "\\..*");
+    for (const std::string body : {"model.", "model.language_model."}) {
+      take(body + "layers." + number + ".", "re:.*layers\\." + number + "\\..*");
+    }
   }
   return modules;
 }

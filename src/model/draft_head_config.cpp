@@ -311,10 +311,7 @@ Status read_mtp(const std::string& folder, const ConfigFields& fields, const Mod
   c.files = fields.where();
   c.drafts_by_modules = true;
   FT_RETURN_IF_ERROR(compat(c));
-  if (head->layer.hyper.exist() && head->mtp.embed_projection == nullptr) {
-    return unsupported(fields.where() + ": MTP modules of " + head->layer.architecture +
-                       " are not supported; use another method than mtp");
-  }
+  if (!head->mtp.in_streams) head->layer.hyper = {};
   if (head->layer.hyper.exist()) head->tap_layers = {TapSink::kStreams};
   if (head->layer.num_mtp_modules == 0) {
     head->layer.num_mtp_modules = num_counted_modules(folder, head->mtp);

@@ -20,6 +20,9 @@ std::string without_weight(const std::string& name) {
   return name.substr(0, name.size() - std::string_view(".weight").size());
 }
 
+// What may stand before names of layers and modules.
+constexpr std::string_view kBodies[] = {"", "model.", "model.language_model."};
+
 // Loads one head.
 class HeadLoader {
  public:
@@ -92,10 +95,11 @@ std::string HeadLoader::named(const std::string& name) const {
   return name;
 }
 
-// Beginning of the names of a layer, which is published under one of these, with "model." or not.
+// Beginning of the names of a layer, which is published under one of these, behind one of kBodies.
 std::string HeadLoader::layer_base(std::initializer_list<std::string> names) const {
   for (const std::string& name : names) {
-    for (const std::string& base : {name, "model." + name}) {
+    for (const std::string_view body : kBodies) {
+      const std::string base = std::string(body) + name;
       if (source_.checkpoint == nullptr) return base;
       const auto at = source_.checkpoint->tensors().lower_bound(base);
       if (at != source_.checkpoint->tensors().end() && at->first.starts_with(base)) return base;
@@ -442,12 +446,17 @@ Status HeadLoader::ignore_other_tensors() {
   if (!traits_.of_target || source_.checkpoint == nullptr) return {};
   const std::string_view layers = config_.mtp.layers;
   for (const auto& [name, tensor] : source_.checkpoint->tensors()) {
-    const size_t begin = name.starts_with("model.") ? 6 : 0;
+    size_t begin = 0;
+    for (const std::string_view body : kBodies) {
+      if (name.starts_with(body)) begin = body.size();
+    }
     const bool is_layer = name.compare(begin, layers.size(), layers) == 0;
     const int layer = is_layer ? std::atoi(name.c_str() + begin + layers.size()) : -1;
     const int module = is_layer ? layer - config_.first_layer : -1;
     const bool unwanted = module >= config_.num_modules && module < layer_.num_mtp_modules;
-    if (module < 0 || unwanted) loader_.ignore(name);
+    const bool unread =
+        config_.mtp.unread != nullptr && name.find(config_.mtp.unread, begin) != std::string::npos;
+    if (module < 0 || unwanted || unread) loader_.ignore(name);
   }
   return {};
 }

@@ -308,19 +308,24 @@ TEST_F(DraftHeadConfigTest, MissingModules) {
   expect_error(HeadKind::kMtp, json, {"num_nextn_predict_layers", "change 'method'"});
 }
 
-// Of models whose residual has several streams, DeepSeek V4's modules alone are read.
-TEST_F(DraftHeadConfigTest, ModulesBesideStreamsAreRefused) {
+// Beside streams Hy4's module has none, and one is what its files count as one or as two.
+TEST_F(DraftHeadConfigTest, ModulesWithoutStreamsPairWithWhatLeavesThem) {
   Json json = mixture_json();
-  json.update({{"architectures", {"HYV4ForCausalLM"}},
-               {"num_nextn_predict_layers", 1},
-               {"n_group", 1},
-               {"topk_group", 1},
-               {"hc_mult", 4}});
+  json.update(
+      {{"architectures", {"HYV4ForCausalLM"}}, {"n_group", 1}, {"topk_group", 1}, {"hc_mult", 4}});
   target_.architecture = "HYV4ForCausalLM";
   target_.vocab_size = 1024;
   target_.hidden_size = 512;
   target_.num_layers = 5;
-  expect_error(HeadKind::kMtp, json, {"MTP modules of HYV4ForCausalLM", "another method"});
+  for (const int count : {1, 2, 3}) {
+    json["num_nextn_predict_layers"] = count;
+    const auto head = read(HeadKind::kMtp, json);
+    ASSERT_TRUE(head.ok()) << head.status().message();
+    EXPECT_FALSE(head.value().layer.hyper.exist());
+    EXPECT_EQ(head.value().tap_layers, std::vector<int32_t>{TapSink::kFinalNorm});
+    EXPECT_EQ(head.value().num_modules, std::max(count - 1, 1));
+    EXPECT_TRUE(head.value().layer.layers[0].experts);
+  }
 }
 
 TEST_F(DraftHeadConfigTest, Eagle31) {

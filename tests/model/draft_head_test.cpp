@@ -47,6 +47,8 @@ constexpr HeadCase kCases[] = {
     {"mimo", HeadKind::kMtp},
     {"deepseek_v3", HeadKind::kMtp, true},
     {"deepseek_v4", HeadKind::kMtp, true, 1, "", true, R"({"rope_theta": 3.0})"},
+    {"hy_v4", HeadKind::kMtp, true},
+    {"glm5_next", HeadKind::kMtp, true, 1, "", true, R"({"text_config": {"rope_theta": 3.0}})"},
     {"deepseek_v32", HeadKind::kMtp, true},
     {"glm_moe_dsa", HeadKind::kMtp, true},
     {"glm4_moe", HeadKind::kMtp, true},
@@ -332,8 +334,9 @@ TEST_P(DraftHeadOf, RotaryPositionsBeginAtTheFirstEntry) {
     }
   }
   EXPECT_EQ(entries[0][0], entries[1][0]);
-  // Nemotron's module turns by nothing.
-  const bool turns = !std::string_view(GetParam().name).starts_with("nemotron_h");
+  // Modules of Nemotron and GLM 5.3 turn by nothing.
+  const std::string_view name = GetParam().name;
+  const bool turns = !name.starts_with("nemotron_h") && name != "glm5_next";
   EXPECT_EQ(entries[0][1] != entries[1][1], turns);
   if (entries[0].size() < 4) return;
   EXPECT_EQ(entries[0][2], entries[1][2]);

@@ -2,8 +2,8 @@
 
 heads/mimo_v2-following has modules for MiMo that follow the first golden text, so that their drafts are accepted.
 That of ernie4_5_moe goes into the files of its target, as it reads its last norm: run this again behind gen_mixtures.py.
-So do those of qwen3_next, qwen3_5 and nemotron_h-latent, as published (behind gen_recurrent.py), and of deepseek_v4,
-which reads all streams that leave the last layer.
+So do those of qwen3_next, qwen3_5 and nemotron_h-latent, as published (behind gen_recurrent.py), of hy_v4 and
+glm5_next, and of deepseek_v4, which reads all streams that leave the last layer.
 
     python3 tools/golden/gen_mtp_modules.py
     python3 tools/golden/gen_mtp_modules.py --only mimo_v2
@@ -32,6 +32,7 @@ from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
 import gen_mixtures
 from gen_golden import GOLDEN, SEED, write_json
+from modules.streams import Glm5NextModule, HyV4Module, Module
 
 TOKENS, DRAFTS, PREFIXES = 18, 3, (2, 3, 5, 9, 14, 18)
 DRAFT_GAP = 0.02
@@ -47,26 +48,11 @@ def target_of(name):
     model = getattr(transformers, architecture).from_pretrained(folder, config=parsed, dtype=torch.float32,
                                                                 attn_implementation="eager")
     if hasattr(model.model, "language_model"):
-        model = types.SimpleNamespace(config=model.config.text_config, model=model.model.language_model.eval(),
-                                      lm_head=model.lm_head)
+        body, head = model.model.language_model.eval(), model.lm_head
+        model = types.SimpleNamespace(config=model.config.text_config, model=body, lm_head=head,
+                                      modules=lambda: (*body.modules(), *head.modules()))
         return model, config["text_config"]
     return model.eval(), config
-
-
-class Module(torch.nn.Module):
-    """What both layouts share. `hidden` of an entry is normed, joined to the embedding and brought through a layer."""
-
-    def __init__(self, config, norm):
-        super().__init__()
-        eps = getattr(config, "rms_norm_eps", None) or config.layer_norm_epsilon
-        make = lambda: norm(config.hidden_size, eps)
-        self.enorm, self.hnorm, self.before, self.between, self.last = (make() for _ in range(5))
-        self.projection = torch.nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
-
-    def forward(self, embedded, hidden, positions):
-        x = self.projection(torch.cat((self.enorm(embedded), self.hnorm(hidden)), -1))[None]
-        x = x + self.attend(self.before(x), positions)
-        return self.last(x + self.mlp(self.between(x)))[0]
 
 
 class MimoModule(Module):
@@ -280,11 +266,12 @@ class Chain:
 LAYOUTS = {"mimo_v2": (MimoModule, 2, True), "longcat_flash": (LongcatModule, 1, False),
            "ernie4_5_moe": (ErnieModule, 1, False), "qwen3_next": (QwenModule, 1, False),
            "qwen3_5": (QwenModule, 1, False), "nemotron_h-latent": (NemotronModule, 1, False),
+           "hy_v4": (HyV4Module, 1, False), "glm5_next": (Glm5NextModule, 1, False),
            "deepseek_v4": (DeepseekV4Module, 1, False)}
 # Whose modules lie in the files of their target.
-INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent", "deepseek_v4")
+INSIDE = ("ernie4_5_moe", "qwen3_next", "qwen3_5", "nemotron_h-latent", "hy_v4", "glm5_next", "deepseek_v4")
 # Where a route that roundings turn would show.
-ROUTED = {"longcat_flash": ROUNDING, "deepseek_v4": 1e-2}
+ROUTED = {"longcat_flash": ROUNDING, "hy_v4": 1e-2, "glm5_next": 1.6e-2, "deepseek_v4": 1e-2}
 
 
 def config_of(name, config):
@@ -335,7 +322,7 @@ def stored(modules):
                               if key.startswith(part))
             layer = "model." if "0" in module.own.get(part, "") else f"model.mtp.layers.{number}."
             name = module.together.get(part) or layer + module.own[part]
-            if isinstance(module, (QwenModule, NemotronModule)):
+            if isinstance(module, (QwenModule, NemotronModule, Glm5NextModule)):
                 name = module.own[part]
             if weight.dim() == 3:
                 tensors.update(each_expert(name + rest, weight))
@@ -374,7 +361,11 @@ def add_to_target(name, module, files, tensors):
         config = json.loads((folder / "config.json").read_text())
         config.update({"num_nextn_predict_layers": 1, "mtp_hybrid_override_pattern": "*E"})
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    if name == "deepseek_v4":
+    if name == "glm5_next":
+        config = json.loads((folder / "config.json").read_text())
+        config["text_config"]["num_nextn_predict_layers"] = 1
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    if name in ("hy_v4", "deepseek_v4"):
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps({**config, "num_nextn_predict_layers": 1}, indent=1) + "\n")
     for file, more in (("model.safetensors", files), ("golden.safetensors", tensors)):

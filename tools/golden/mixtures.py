@@ -425,7 +425,8 @@ MODELS["hy_v4"] = deepseek("HYV4ForCausalLM", "hy_v4",
                            without=["first_k_dense_replace", "moe_layer_freq", "ep_size", "seq_aux"],
                            n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.0, n_routed_experts=4,
                            rms_norm_eps=1e-5, **INDEXER, indexer_types=["full", "shared"], hc_mult=4,
-                           hc_magnitude=1.5, hc_eps=1e-2, swiglu_limit=1.0, learnable_sink_init=0.0)
+                           hc_magnitude=1.5, hc_eps=1e-2, swiglu_limit=1.0, learnable_sink_init=0.0,
+                           rope_interleave=False)  # transformers turns halves, published files want pairs
 
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["deepseek_v3"]["one-group"] = ({"n_group": 1, "topk_group": 1, "norm_topk_prob": False,

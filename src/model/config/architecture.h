@@ -81,6 +81,10 @@ struct MtpForm {
   bool chains_normed = false;             // the next draft pairs with what leaves output_norm
   // All modules pair with the target's states, none with what the module before it made.
   bool passes_states = false;
+  // Beside a target with streams of hidden states (HyperConfig), whether modules have streams as
+  // its layers, and pair with those that leave the last one.
+  bool in_streams = true;
+  const char* unread = nullptr;  // in names of a module's tensors that its layer does without
   // Before the names of the embedding and of output_norm where modules have them together, and
   // empty where these are the target's; null: each has its own.
   const char* together = nullptr;

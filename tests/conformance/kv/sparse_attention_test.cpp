@@ -58,7 +58,7 @@ class SparseAttention : public testing::TestWithParam<test::GoldenCase> {
     }
   }
   static bool chooses_blocks() { return GetParam().name.starts_with("minimax_m3"); }
-  static bool has_modules() { return !chooses_blocks() && !GetParam().name.starts_with("hy_v4"); }
+  static bool has_modules() { return !chooses_blocks(); }
   // With the modules in the files, or the model as its own draft model where there are none.
   static Variant drafting(Variant variant) {
     if (variant.drafter == "ngram") variant.drafter = has_modules() ? "mtp" : "draft_model";

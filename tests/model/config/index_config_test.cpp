@@ -57,6 +57,26 @@ TEST(IndexConfig, SizesAndFrontsAreRead) {
   EXPECT_FALSE(parse_model_config(json, {}, {}, "the file").value().latent.index.exists());
 }
 
+// As vLLM reads published files, and transformers those with vision; its class for texts alone
+// turns halves, which a file may ask for.
+TEST(IndexConfig, Hy4TurnsPairsWhereItsFileSaysNothing) {
+  for (const char* name : {"HYV4ForCausalLM", "HYV4VLForConditionalGeneration"}) {
+    Json json = sparse_config();
+    json["architectures"] = {name};
+    const auto turns_pairs = [&] {
+      const auto parsed = parse_model_config(json, {}, {}, "the file");
+      EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+      if (!parsed.ok()) return std::pair(false, false);
+      const LatentConfig& latent = parsed.value().latent;
+      EXPECT_TRUE(latent.index.turns_last);
+      return std::pair(latent.paired, latent.index.paired);
+    };
+    EXPECT_EQ(turns_pairs(), std::pair(true, true)) << name;
+    json["rope_interleave"] = false;
+    EXPECT_EQ(turns_pairs(), std::pair(false, false)) << name;
+  }
+}
+
 TEST(IndexConfig, LayersShareByListPatternOrPeriod) {
   EXPECT_EQ(sharing_of(sparse_config(4)), "FFFF");
   Json json = sparse_config(8);

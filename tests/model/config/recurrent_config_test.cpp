@@ -74,6 +74,7 @@ TEST(RecurrentConfig, Glm5NextBoundsDecaysAsItsFileSays) {
     return Json{{"linear_attn_config", std::move(delta)}};
   };
   EXPECT_EQ(bound_of(Json::object()), -5);
+  EXPECT_EQ(bound_of({{"layer_types", {"linear_attention", "deepseek_sparse_attention"}}}), -5);
   EXPECT_EQ(bound_of({{"linear_lower_bound", null}}), 0);
   EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", safe}}), -5);
   EXPECT_EQ(bound_of({{"linear_lower_bound", null}, {"linear_attn_config", unsafe}}), 0);

@@ -13,6 +13,9 @@ LayerSpec hy_v4_layer(const ModelConfig& config, const LayerConfig& layer) {
   latent.sinks = "learnable_sink_param";
   latent.gate_proj = "linear_gate";
   latent.gates = HeadGates::kEachElement;
+  // Published files have pairs side by side. transformers' text class turns halves of what it
+  // makes, and norms with an epsilon of its own.
+  if (config.latent.paired) latent.norm_eps = config.rms_norm_eps;
   ExpertsSpec experts = experts_of(config);
   if (experts.clamp.limit > 0) experts.activation = Activation::kClampedSilu;
   LayerSpec spec = pre_norm_layer(latent, experts_or_mlp(config, layer, experts));
@@ -23,6 +26,11 @@ LayerSpec hy_v4_layer(const ModelConfig& config, const LayerConfig& layer) {
 Status translate_hy_v4(const ConfigFields& fields, nlohmann::json* json) {
   json->erase("layer_types");  // all have an indexer, or share one
   json->erase("head_dim");
+  // Of 1 and 2 modules files have the same one.
+  const nlohmann::json* modules = fields.find("num_nextn_predict_layers");
+  if (modules != nullptr && modules->is_number_integer() && *modules > 1) {
+    (*json)["num_nextn_predict_layers"] = modules->get<int32_t>() - 1;
+  }
   for (const char* name : {"q_lora_rank", "kv_lora_rank", "index_topk"}) {
     if (fields.find(name) == nullptr) return fields.missing(name);
   }
@@ -66,12 +74,12 @@ Status read_hy_v4(const ConfigFields& fields, ModelConfig* config) {
   FT_ASSIGN_OR_RETURN(config->latent.index, read_index_config(fields, config->latent.rope_dim));
   config->latent.index.turns_last = true;
   config->latent.index.norm_eps = config->rms_norm_eps;
-  config->latent.paired = false;
+  config->latent.index.paired = config->latent.paired;
   FT_RETURN_IF_ERROR(read_index_sharing(fields, &config->layers));
   return read_hy_v4_streams(fields, &config->hyper);
 }
 
-// Draft modules, which are not read, and vision.
+// Draft modules, which are read by themselves, and vision.
 constexpr const char* kHyV4Others[] = {"model.mtp_layers.",   "model.vision_tower.",
                                        "model.patch_merger.", "vit.",
                                        "perceive.",           "model.perceive."};
@@ -93,6 +101,11 @@ constexpr Architecture hy_v4(const char* name, const char* description) {
                       .ignored = kHyV4Others,
                       .layer = hy_v4_layer},
           .text_config = true,
+          .mtp = {.layers = "mtp_layers.",
+                  .counts_on = false,
+                  .output_norm = "final_layernorm",
+                  .chains_normed = true,
+                  .in_streams = false},
           .translate = translate_hy_v4,
           .read = read_hy_v4};
 }
@@ -100,8 +113,10 @@ constexpr Architecture hy_v4(const char* name, const char* description) {
 }  // namespace
 
 // Tencent 2026.
-constinit const Architecture kHyV4Architecture = hy_v4("HYV4ForCausalLM", "Hy4 (sparse attention)");
+constinit const Architecture kHyV4Architecture =
+    hy_v4("HYV4ForCausalLM", "Hy4 (sparse attention), with its MTP module as a drafter");
 constinit const Architecture kHyV4VlArchitecture =
-    hy_v4("HYV4VLForConditionalGeneration", "Hy4 with vision; its text part");
+    hy_v4("HYV4VLForConditionalGeneration",
+          "Hy4 with vision; its text part, with its MTP module as a drafter");
 
 }  // namespace foretoken

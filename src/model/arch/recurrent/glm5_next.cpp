@@ -1,5 +1,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "model/config/index_config.h"
 #include "model/layer/layer_spec.h"
@@ -51,6 +52,17 @@ LayerSpec glm5_next_layer(const ModelConfig& config, const LayerConfig& layer) {
   return spec;
 }
 
+// Of a draft module, which has no streams. Its rows see all positions, as its indexer would choose
+// them where there are no more than index_topk: keys of several positions have states, which
+// modules do not keep, and drafts are verified.
+LayerSpec glm5_next_module(const ModelConfig& config, const LayerConfig& layer) {
+  LayerConfig own = layer;
+  own.experts = true;
+  LayerSpec spec = glm5_next_layer(config, own);
+  std::get<LatentSpec>(spec.mixer).index = {};
+  return spec;
+}
+
 constexpr RenamedField kGlm5Sizes[] = {{"num_heads", "linear_num_value_heads"},
                                        {"head_dim", "linear_value_head_dim"},
                                        {"short_conv_kernel_size", "linear_conv_kernel_dim"}};
@@ -99,7 +111,9 @@ Status translate_glm5_next(const ConfigFields& fields, Json* json) {
   Json& types = (*json)["layer_types"];
   if (!types.is_array()) return {};
   for (Json& type : types) {
-    if (type == "indexed_attention") type = "full_attention";
+    for (const char* sparse : {"indexed_attention", "deepseek_sparse_attention"}) {
+      if (type == sparse) type = "full_attention";
+    }
   }
   return {};
 }
@@ -171,7 +185,8 @@ constexpr const char* kGlm5Vision[] = {"model.visual.", "visual."};
 // Z.ai 2026.
 constinit const Architecture kGlm5NextArchitecture = {
     .name = "Glm5NextForConditionalGeneration",
-    .description = "GLM 5.3 Flash (sparse attention); its text part",
+    .description =
+        "GLM 5.3 Flash (sparse attention); its text part, with its MTP module as a drafter",
     .defaults = R"({"max_position_embeddings": 1048576, "rms_norm_eps": 1e-5,
                     "qk_nope_head_dim": 256, "v_head_dim": 256, "n_group": 1, "topk_group": 1,
                     "num_experts_per_tok": 8, "n_shared_experts": 1, "norm_topk_prob": true,
@@ -186,6 +201,10 @@ constinit const Architecture kGlm5NextArchitecture = {
                 .ignored = kGlm5Vision,
                 .layer = glm5_next_layer},
     .text_config = true,
+    .mtp = {.chains_normed = true,
+            .in_streams = false,
+            .unread = ".self_attn.indexer.",
+            .layer = glm5_next_module},
     .recurrent_type = "linear_attention",
     .translate = translate_glm5_next,
     .read = read_glm5_next,
