@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "gguf/container/gguf_file.h"
 
@@ -42,6 +43,26 @@ constexpr auto kIndexedKeys = joined_rows(
     kDeepseekKeys, std::to_array<GgufKey>({{"attention.indexer.head_count", "index_n_heads"},
                                            {"attention.indexer.key_length", "index_head_dim"},
                                            {"attention.indexer.top_k", "index_topk"}}));
+
+// With what Hy4 has beside it: gates and sinks of attention, and streams.
+constexpr auto kHyV4Tensors =
+    joined_rows(kIndexedTensors,
+                std::to_array<GgufName>({{"attn_gate", "self_attn.linear_gate"},
+                                         {"attn_sinks.weight", "self_attn.learnable_sink_param"},
+                                         {"hc_attn_fn.weight", "hc_attn_layer.hc_pre.hc_fn"},
+                                         {"hc_attn_base.weight", "hc_attn_layer.hc_pre.hc_base"},
+                                         {"hc_attn_scale.weight", "hc_attn_layer.hc_pre.hc_scale"},
+                                         {"hc_ffn_fn.weight", "hc_mlp_layer.hc_pre.hc_fn"},
+                                         {"hc_ffn_base.weight", "hc_mlp_layer.hc_pre.hc_base"},
+                                         {"hc_ffn_scale.weight", "hc_mlp_layer.hc_pre.hc_scale"}}));
+constexpr GgufName kHyV4ModelTensors[] = {
+    {"output_hc_fn.weight", "model.hc_head.hc_head_fn"},
+    {"output_hc_base.weight", "model.hc_head.hc_head_base"},
+    {"output_hc_scale.weight", "model.hc_head.hc_head_scale"}};
+constexpr auto kHyV4Keys = joined_rows(
+    kIndexedKeys, std::to_array<GgufKey>({{"hyper_connection.count", "hc_mult"},
+                                          {"hyper_connection.epsilon", "hc_eps"},
+                                          {"hyper_connection.magnitude", "hc_magnitude"}}));
 
 constexpr int64_t kSigmoidGates = 2;  // expert_gating_func
 
@@ -109,6 +130,22 @@ Status read_indexed_file(const GgufFile& file, Json& config) {
   return {};
 }
 
+// Files have no draft modules, and a limit of gates for each layer, all alike; none where gates are
+// not cut.
+Status read_hy_v4_file(const GgufFile& file, Json& config) {
+  FT_RETURN_IF_ERROR(read_indexed_file(file, config));
+  config.erase("num_nextn_predict_layers");
+  config["architectures"] = Json::array({"HYV4ForCausalLM"});
+  config["model_type"] = "hy_v4";
+  FT_ASSIGN_OR_RETURN(const auto name, file.text("general.architecture"));
+  config["swiglu_limit"] = 0.0;
+  const std::string key = name.value_or("hy_v4") + ".swiglu_clamp_exp";
+  if (file.find(key) == nullptr) return {};
+  FT_ASSIGN_OR_RETURN(const std::vector<double> limits, file.numbers(key));
+  if (!limits.empty()) config["swiglu_limit"] = limits.front();
+  return {};
+}
+
 constexpr GgufArchitecture kLatentArchitectures[] = {
     {.name = "deepseek2",
      .hf_class = "DeepseekV3ForCausalLM",
@@ -138,6 +175,20 @@ constexpr GgufArchitecture kLatentArchitectures[] = {
      .keys = kIndexedKeys,
      .fields = R"({"indexer_rope_interleave": true})",
      .read = read_indexed_file},
+    {.name = "hy_v4",
+     .hf_class = "HYV4ForCausalLM",
+     .model_type = "hy_v4",
+     .tensors = kHyV4Tensors,
+     .model_tensors = kHyV4ModelTensors,
+     .keys = kHyV4Keys,
+     .read = read_hy_v4_file},
+    {.name = "hyv4",
+     .hf_class = "HYV4ForCausalLM",
+     .model_type = "hy_v4",
+     .tensors = kHyV4Tensors,
+     .model_tensors = kHyV4ModelTensors,
+     .keys = kHyV4Keys,
+     .read = read_hy_v4_file},
 };
 
 }  // namespace

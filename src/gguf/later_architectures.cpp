@@ -191,7 +191,6 @@ constexpr RefusedArchitecture kRefusedFiles[] = {
     {"grok", kNoFamily},
     {"grovemoe", kNoFamily},
     {"hrm_text", kNoFamily},
-    {"hy_v4", kFolderLoads},
     {"jina-bert-v3", kEncoder},
     {"llada", kDiffusion},
     {"llada-moe", kDiffusion},

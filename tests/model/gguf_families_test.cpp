@@ -219,6 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
         Family{"minicpm", "minicpm"}, Family{"baichuan", "baichuan"}, Family{"chatglm", "chatglm"},
         Family{"mistral3", "ministral3"}, Family{"mistral4", "mistral4", {"rms_norm_eps"}},
         Family{"deepseek32", "deepseek_v32", {"rms_norm_eps", "rope_scaling"}},
+        Family{"hy_v4", "hy_v4", {"rms_norm_eps", "rope_interleave"}},
         Family{"glm-dsa", "glm_moe_dsa", {"rms_norm_eps"}}, Family{"deci", "deci"},
         Family{"cohere2moe", "cohere2_moe-mean"}, Family{"mimo2", "mimo_v2"},
         Family{"bitnet-b1.58", "bitnet"}, Family{"glm4moe", "glm4_moe"},

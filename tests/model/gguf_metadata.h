@@ -203,6 +203,12 @@ inline void add_latent_keys(const ModelConfig& config, std::map<std::string, Wri
   (*all)["attention.indexer.head_count"] = u32(latent.index.num_heads);
   (*all)["attention.indexer.key_length"] = u32(latent.index.head_dim);
   (*all)["attention.indexer.top_k"] = u32(latent.index.top);
+  if (!config.hyper.exist()) return;
+  (*all)["hyper_connection.count"] = u32(config.hyper.count);
+  (*all)["hyper_connection.epsilon"] = f32(config.hyper.eps);
+  (*all)["hyper_connection.magnitude"] = f32(config.hyper.gift);
+  (*all)["swiglu_clamp_exp"] =
+      floats(std::vector<float>(size_t(config.num_layers), config.experts.clamp.limit));
 }
 
 inline void add_block_index_keys(const ModelConfig& config, std::map<std::string, Write>* all) {
