@@ -58,6 +58,11 @@ struct ExpertGemmArgs {
   // Whether a product with GemmArgs::frees_next comes before this op, behind which nobody wrote x
   // of `shared` or touched y of it, so that what is shared may run beside the ops between.
   int32_t rows_are_old = 0;
+  // What the expert_gemm behind this one has as weight of `shared`, [next_n, next_k], so that a
+  // device may fetch it early; or null.
+  const void* next_shared = nullptr;
+  int32_t next_n = 0;
+  int32_t next_k = 0;
 };
 
 // Columns of y that devices cut a weight into; a part of an expert is never smaller.

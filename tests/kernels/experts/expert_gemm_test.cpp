@@ -267,6 +267,9 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     args.y = y;
     args.shared.y = shared_y;
     args.rows_are_old = 1;
+    args.next_shared = args.shared.weight;
+    args.next_n = args.shared.n;
+    args.next_k = args.shared.k;
     expert_gemm(queue(), args);
     EXPECT_EQ(read(y, y_bytes), read(static_cast<uint8_t*>(alone.y), y_bytes)) << rows << " rows";
     EXPECT_EQ(read(shared_y, shared_bytes),

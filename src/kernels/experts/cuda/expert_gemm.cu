@@ -227,6 +227,7 @@ __global__ void __launch_bounds__(kFloatThreads) expert_gemm_float_kernel(Expert
 
 void launch_expert_gemm(const void* packed, cudaStream_t stream) {
   ExpertGemmArgs args = op_args<ExpertGemmArgs>(packed);
+  if (quantized_matrix(args.next_shared) != nullptr) args.next_shared = nullptr;
   if (args.shared.weight != nullptr && !streams_shared(args)) {
     GemmArgs shared = shared_product(args);
     // The op before has left its x where lists are old, in a kernel of its own.

@@ -47,7 +47,7 @@ class StreamedParts {
     pairs_ = args_.n / kPairRows;
     if (args_.shared.weight != nullptr) {
       if (args_.lists_are_old != 0) take_shared(apart_ = blocks_of_shared(), live);
-      shared_tiles_ = ceil_div(live, Shape::kEntries);
+      shared_tiles_ = rounded_up(live, Shape::kEntries);
     }
     position_ = run_begin(static_cast<int>(blockIdx.x));
     end_ = run_begin(static_cast<int>(blockIdx.x) + 1);
@@ -69,16 +69,19 @@ class StreamedParts {
   }
 
  private:
-  __device__ static int share(int64_t all, int64_t block, int64_t blocks) {
-    return static_cast<int>(all * min(block, blocks) / blocks);
+  // In 32 bits, since a division of 64 takes a hundred instructions and weights wait for these.
+  __device__ static int share(int all, int block, int blocks) {
+    return all * min(block, blocks) / blocks;
   }
+  __device__ static int rounded_up(int a, int b) { return (a + b - 1) / b; }
   __device__ int shared_pairs() const { return args_.shared.n / kPairRows; }
   __device__ int all_pairs() const { return first_[args_.lists.count] * pairs_; }
 
   // This block's part of what the first `blocks` blocks share.
   __device__ void take_shared(int blocks, int live) {
-    shared_first_ = share(shared_pairs(), blockIdx.x, blocks);
-    shared_pairs_ = share(shared_pairs(), blockIdx.x + 1, blocks) - shared_first_;
+    const int block = static_cast<int>(blockIdx.x);
+    shared_first_ = share(shared_pairs(), block, blocks);
+    shared_pairs_ = share(shared_pairs(), block + 1, blocks) - shared_first_;
     shared_tiles_ = 1;
     live_ = live;
   }
@@ -86,10 +89,10 @@ class StreamedParts {
   // So many that each reads about as much as one of the others.
   __device__ int blocks_of_shared() const {
     const int blocks = static_cast<int>(gridDim.x);
-    const int64_t shared = int64_t{shared_pairs()} * num_atoms(args_.shared.k);
-    const int64_t own = int64_t{all_pairs()} * num_atoms(args_.k);
+    const auto shared = static_cast<float>(shared_pairs() * num_atoms(args_.shared.k));
+    const float own = static_cast<float>(all_pairs()) * static_cast<float>(num_atoms(args_.k));
     if (own == 0) return blocks;
-    const auto even = static_cast<int>((shared * blocks + (shared + own) / 2) / (shared + own));
+    const int even = __float2int_rn(static_cast<float>(blocks) * shared / (shared + own));
     return min(max(even, 1), blocks - 1);
   }
 
@@ -110,7 +113,7 @@ class StreamedParts {
   // As long as the longest run is no longer, each tile is cut into runs of its own.
   __device__ int even_begin(int block, int blocks, int all) const {
     const int tiles = first_[args_.lists.count];
-    const int of_tile = ceil_div(pairs_, max(ceil_div(all, blocks), 1));
+    const int of_tile = rounded_up(pairs_, max(rounded_up(all, blocks), 1));
     if (tiles * of_tile > blocks) return share(all, block, blocks);
     const int tile = min(block / of_tile, tiles);
     return tile * pairs_ + (tile < tiles ? pairs_ * (block % of_tile) / of_tile : 0);
@@ -120,7 +123,8 @@ class StreamedParts {
   // those that have fewer pairs of that.
   __device__ int run_begin_beside(int block, int64_t all, int64_t own, int64_t other) const {
     const int64_t cost = (shared_pairs() * other + all * own) * block / gridDim.x;
-    const int64_t begin = (cost - share(shared_pairs(), block, gridDim.x) * other) / own;
+    const int64_t of_shared = share(shared_pairs(), block, static_cast<int>(gridDim.x)) * other;
+    const int64_t begin = (cost - of_shared) / own;
     return static_cast<int>(min(max(begin, int64_t{0}), all));
   }
 
@@ -149,7 +153,7 @@ class StreamedParts {
   __device__ bool cut(int expert, int2 entries, int2 pairs) {
     tile_ = {expert, entries.x, entries.y, pairs.x, pairs.y};
     num_pairs_ = pairs.y;
-    num_parts_ = ceil_div(pairs.y, Shape::kPairs);
+    num_parts_ = rounded_up(pairs.y, Shape::kPairs);
     return true;
   }
 

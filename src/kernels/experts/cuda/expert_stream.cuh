@@ -98,6 +98,18 @@ __device__ void run_shared_first(const ExpertGemmArgs& args, const int* first_ti
   run(parts);
 }
 
+// One thread: this block's part of the weight that the next product shares comes to the L2 cache.
+__device__ inline void fetch_next_shared(const ExpertGemmArgs& args) {
+  if (args.next_shared == nullptr) return;
+  constexpr int kPiece = 8 << 10;
+  const int64_t bytes =
+      int64_t{ceil_div(args.next_n, kGroupRows)} * num_atoms(args.next_k) * kAtomBytes;
+  for (int64_t at = int64_t{blockIdx.x} * kPiece; at < bytes; at += int64_t{gridDim.x} * kPiece) {
+    fetch_to_cache(static_cast<const uint8_t*>(args.next_shared) + at,
+                   static_cast<int>(min(bytes - at, int64_t{kPiece})));
+  }
+}
+
 // A block where rows_are_old. Every warp waits for the ops before: none may end before they have.
 template <class Shape, bool Gated>
 __device__ void run_beside_routing(const ExpertGemmArgs& args, const ExpertScales& scales,
@@ -115,7 +127,10 @@ __device__ void run_beside_routing(const ExpertGemmArgs& args, const ExpertScale
     run_shared_first<Shape>(args, rings.first_tiles, live,
                             [&](PartsOf<Shape>& parts) { products.run(parts); });
   } else if (warp == Warps::kLoader) {
-    if (elect_lane()) loader.run();
+    if (elect_lane()) {
+      loader.run();
+      fetch_next_shared(args);
+    }
     __syncwarp();
     let_next_know_lists();
     ExpertTiles::count_tiles_by_warp(args.lists, Shape::kEntries, rings.first_tiles);
@@ -149,8 +164,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   ExpertWeightLoader<Shape> loader(args, scales, rings, loads ? warp - Warps::kLoader : 0);
   int live = 0;
   const auto know_lists = [&] {
-    ExpertTiles::count_tiles(args.lists, Shape::kEntries, rings.first_tiles);
     live = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+    ExpertTiles::count_tiles(args.lists, Shape::kEntries, rings.first_tiles);
     loader.parts.open(rings.first_tiles, live);
   };
   // One lane is elected at each place, so that the compiler knows that it is one: otherwise every

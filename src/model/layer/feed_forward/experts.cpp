@@ -190,7 +190,10 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
                            .activation = spec.activation,
                            .clamp = spec.clamp,
                            .shared = with_experts(shared_x, shared.gate_up, scratch.shared.gated),
-                          .rows_are_old = is_routed_x && shared_x == x ? 1 : 0});
+                           .rows_are_old = is_routed_x && shared_x == x ? 1 : 0,
+                           .next_shared = joins_experts() ? shared.down.weight.get() : nullptr,
+                           .next_n = shared.down.outputs,
+                           .next_k = shared.down.inputs});
   if (spec.shared_inner == 0) return;
   if (!joins_experts()) shared.expand(rows, x, scratch.shared);
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);
