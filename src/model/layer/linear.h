@@ -117,9 +117,10 @@ inline void multiply(const LayerRows& rows, const void* x, const Linear& linear,
                      bool frees_next = false) {
   GemmArgs product = product_of(rows, x, linear, y.rows, dtype);
   product.add = y.adds ? 1 : 0;
-  product.frees_next = frees_next || linear.lora.matrices != nullptr ? 1 : 0;
+  product.frees_next = frees_next ? 1 : 0;
   if (rows.lora == nullptr) return gemm(rows.queue, product);
   const AdaptedRows adapted = adapted_rows(rows, linear, dtype);
+  if (linear.lora.matrices != nullptr) product.frees_next = 1;
   gemm(rows.queue, product);
   shrink_lora(rows.queue, adapted, x);
   expand_lora(rows.queue, adapted, {y.rows, linear.outputs, linear.bias});

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
-#include "kernels/experts/route_experts.h"
-#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/pack_rows.h"
 #include "kernels/op_cost.h"
 #include "kernels/rows/round_rows.h"
@@ -71,7 +68,6 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
       device().free_weight(packed_);
     }
     if (packed_shared_ != nullptr) device().free_weight(packed_shared_);
-    if (packed_router_ != nullptr) device().free_weight(packed_router_);
     RowOpTest::TearDown();
   }
 
@@ -125,10 +121,6 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     const std::array<WeightPart, 1> part = {{{data.data(), shared_n()}}};
     packed_shared_ = device().pack_weight(part, shared_k(), c.dtype, order());
     ASSERT_NE(packed_shared_, nullptr);
-    const TypedData router = typed_data(random_floats(size_t(c.experts * shared_k()), 8), c.dtype);
-    const std::array<WeightPart, 1> router_part = {{{router.data(), c.experts}}};
-    packed_router_ = device().pack_weight(router_part, shared_k(), c.dtype, WeightOrder::kPlain);
-    ASSERT_NE(packed_router_, nullptr);
     if (c.bias) shared_bias_ = random_floats(size_t(shared_n()), 6);
   }
 
@@ -227,7 +219,6 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     uint8_t* shared_y = c.shared ? marked(shared_bytes) : nullptr;
     if (c.shared) args.shared = shared_of(first, rows, shared_y);
     expert_gemm(queue(), args);
-    if (c.shared && !c.by_entry) check_beside_routing(args, ids, y_bytes, shared_bytes);
     // Again at once, when the lists are known from the op before.
     args.y = marked(y_bytes);
     args.lists_are_old = 1;
@@ -236,57 +227,6 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
     EXPECT_EQ(read(static_cast<uint8_t*>(args.y), y_bytes), got) << rows << " rows";
     if (c.shared) check_shared(args, read(shared_y, shared_bytes));
     return got;
-  }
-
-  // What is shared may be computed while rows are routed. The table says who is chosen, as before.
-  void check_beside_routing(ExpertGemmArgs args, const std::vector<int32_t>& ids, size_t y_bytes,
-                            size_t shared_bytes) {
-    const ExpertGemmCase c = GetParam();
-    const int rows = args.max_rows;
-    std::vector<int32_t> row_numbers(static_cast<size_t>(rows));
-    std::iota(row_numbers.begin(), row_numbers.end(), 0);
-    const auto room = [&](int count) { return marked(size_t(count) * sizeof(int32_t)); };
-    auto* logits = reinterpret_cast<float*>(room(rows * c.experts));
-    RouteExpertsArgs route{};
-    route.counts = args.counts;
-    route.logits = logits;
-    route.ids = reinterpret_cast<int32_t*>(room(rows * c.top_k));
-    route.weights = reinterpret_cast<float*>(room(rows * c.top_k));
-    route.lists = {reinterpret_cast<int32_t*>(room(c.experts + 1)),
-                   reinterpret_cast<int32_t*>(room(rows * c.top_k)), c.experts, c.top_k};
-    route.num_experts = c.experts;
-    route.max_rows = rows;
-    route.table = to_device(ids);
-    route.token_ids = to_device(row_numbers);
-    uint8_t* y = marked(y_bytes);
-    uint8_t* shared_y = marked(shared_bytes);
-    gemm(queue(), router_of(args, logits));
-    route_experts(queue(), route);
-    const ExpertGemmArgs alone = args;
-    args.lists = route.lists;
-    args.y = y;
-    args.shared.y = shared_y;
-    args.rows_are_old = 1;
-    args.next_shared = args.shared.weight;
-    args.next_n = args.shared.n;
-    args.next_k = args.shared.k;
-    expert_gemm(queue(), args);
-    EXPECT_EQ(read(y, y_bytes), read(static_cast<uint8_t*>(alone.y), y_bytes)) << rows << " rows";
-    EXPECT_EQ(read(shared_y, shared_bytes),
-              read(static_cast<uint8_t*>(alone.shared.y), shared_bytes));
-  }
-
-  // What leaves logits of what the shared expert reads.
-  GemmArgs router_of(const ExpertGemmArgs& args, float* logits) {
-    GemmArgs router = shared_product(args);
-    router.gated = 0;
-    router.out_dtype = DType::kF32;
-    router.bias = nullptr;
-    router.weight = packed_router_;
-    router.y = logits;
-    router.n = args.lists.count;
-    router.frees_next = 1;
-    return router;
   }
 
   // x of so many rows of a step, each of which has x_rows.
@@ -343,7 +283,6 @@ class ExpertGemmTest : public RowOpTest, public testing::WithParamInterface<Expe
   std::vector<float> weight_, bias_, shared_bias_;
   void* packed_ = nullptr;
   void* packed_shared_ = nullptr;
-  void* packed_router_ = nullptr;
 };
 
 TEST_P(ExpertGemmTest, MatchesDouble) {

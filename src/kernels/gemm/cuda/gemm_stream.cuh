@@ -248,10 +248,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
   }
   __syncwarp();
   if (args.frees_next == 0) let_next_start();
-  if constexpr (Shape::kCluster > 1) {
-    __syncwarp();
-    sync_cluster();
-  }
+  if constexpr (Shape::kCluster > 1) sync_cluster();
   __syncthreads();
   if (warp < 4) {
     wait_for_rows(args);
