@@ -63,6 +63,7 @@ struct PlanShape {
   PartialSpace space;
   JobRecord* records;  // [teams][kMaxRecords], or null
   bool repeats;        // an op before has written them
+  double team_part;    // one over the number of teams
   bool joins;          // of the teams that share a tile's splits, the last one joins them
 };
 
@@ -187,9 +188,22 @@ class JobWalk {
         shape_(shape),
         num_teams_(num_teams),
         total_(int64_t{plan.start[plan.num_tiles]} * shape.chunks),
-        units_of_team_(static_cast<double>(total_) / num_teams) {
-    end_ = share_begin(team + 1);
-    at_ = share_begin(team);
+        units_of_team_(static_cast<double>(total_) * shape.team_part) {
+    const int64_t from = equal_share(team);
+    const int64_t to = equal_share(team + 1);
+    at_ = total_;
+    end_ = total_;
+    if (from >= total_) return;
+    enter(from);
+    const bool is_near = to < chunk_line_ + units_;  // as of few units, for which time counts
+    if (is_near || to == total_) {
+      end_ = is_near ? rounded(to) : total_;
+    } else {
+      enter(to);
+      end_ = rounded(to);
+      enter(from);
+    }
+    at_ = rounded(from);
     leave_ended_chunk();
   }
 
@@ -235,14 +249,16 @@ class JobWalk {
   __device__ int64_t equal_share(int team) const {
     return team < num_teams_ ? static_cast<int64_t>(units_of_team_ * team) : total_;
   }
-  // The first team whose equal share begins behind this place, or one of the two before.
-  __device__ int team_near(int64_t line) const {
-    return max(static_cast<int>(static_cast<double>(line) / units_of_team_) - 1, 0);
+  // The first team whose equal share begins behind this place.
+  __device__ int team_behind(int64_t line) const {
+    const float near = __fdividef(static_cast<float>(line), static_cast<float>(units_of_team_));
+    int team = max(static_cast<int>(near) - 1, 0);
+    while (equal_share(team) <= line) ++team;
+    return team;
   }
 
-  __device__ int64_t share_begin(int team) {
-    const int64_t at = equal_share(team);
-    if (at >= total_) return total_;
+  // Goes to the tile and chunk of this place.
+  __device__ void enter(int64_t at) {
     int low = 0;
     int high = plan_.num_tiles;
     while (high - low > 1) {
@@ -252,7 +268,6 @@ class JobWalk {
     enter_tile(low);
     chunk_ = static_cast<int>(at - line_of_tile()) / units_;
     chunk_line_ = line_of_tile() + chunk_ * units_;
-    return rounded(at);
   }
 
   __device__ void enter_tile(int tile) {
@@ -292,22 +307,17 @@ class JobWalk {
   // The unit behind the chunk's first job.
   __device__ int first_job_end() const {
     if (at_ == chunk_line_) return first_unit_ + job_units();
-    const int64_t end = chunk_line_ + units_;
-    int64_t found = chunk_line_;
-    for (int team = team_near(chunk_line_); found == chunk_line_; ++team) {
-      const int64_t at = equal_share(team);
-      found = at < end ? rounded(at) : end;
-    }
-    return first_unit_ + static_cast<int>(found - chunk_line_);
+    // What begins behind the middle of the first split moves to its end or farther.
+    const int half = (min(units_, next_split(first_unit_ + 1) - first_unit_)) / 2;
+    const int64_t at = equal_share(team_behind(chunk_line_ + half));
+    return first_unit_ + static_cast<int>(rounded(at) - chunk_line_);
   }
 
   // Whether several teams may have parts of the tile's chunks: where a kernel of its own joins
   // rows, all of their heads must be left alike.
   __device__ bool is_shared() const {
     const int64_t line = line_of_tile();
-    int team = team_near(line);
-    while (equal_share(team) <= line) ++team;
-    return may_cut_ && equal_share(team) < line + int64_t{units_} * shape_.chunks;
+    return may_cut_ && equal_share(team_behind(line)) < line + int64_t{units_} * shape_.chunks;
   }
 
   const AttentionPlan& plan_;
