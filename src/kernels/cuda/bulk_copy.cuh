@@ -162,6 +162,11 @@ __device__ inline void copy_bulk(void* shared, const void* global, int bytes, ui
       : "memory");
 }
 
+// Asks for `bytes`, a multiple of 16, to come to the L2 cache.
+__device__ inline void fetch_to_cache(const void* global, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
 // A box of a two-dimensional tensor map at (column, row); `map` is a __grid_constant__ parameter.
 __device__ inline void copy_box(void* shared, const void* map, int column, int row,
                                 uint64_t* barrier) {

@@ -52,8 +52,17 @@ struct ExpertGemmArgs {
   Activation activation = Activation::kSilu;
   GateClamp clamp = {};      // where has_gate_numbers
   SharedExpert shared = {};  // without a weight: there is none
-  // Whether an expert_gemm before this one had the same lists, so that they are known early.
+  // Whether an expert_gemm before this one had the same lists, so that they are known early, and
+  // left x of `shared`; behind it only x may have been made.
   int32_t lists_are_old = 0;
+  // Whether a product with GemmArgs::frees_next comes before this op, behind which nobody wrote x
+  // of `shared` or touched y of it, so that what is shared may run beside the ops between.
+  int32_t rows_are_old = 0;
+  // What the expert_gemm behind this one has as weight of `shared`, [next_n, next_k], so that a
+  // device may fetch it early; or null.
+  const void* next_shared = nullptr;
+  int32_t next_n = 0;
+  int32_t next_k = 0;
 };
 
 // Columns of y that devices cut a weight into; a part of an expert is never smaller.

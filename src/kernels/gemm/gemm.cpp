@@ -11,6 +11,7 @@ void gemm(Queue& queue, const GemmArgs& args) {
   FT_CHECK(args.counts != nullptr && args.x != nullptr && args.weight != nullptr);
   FT_CHECK(args.y != nullptr && args.max_rows > 0 && args.n > 0 && args.k > 0);
   FT_CHECK(args.row_offset >= 0);
+  FT_CHECK(args.x_is_old == 0 || args.frees_next == 0);
   FT_CHECK(args.dtype == DType::kF32 || args.dtype == DType::kBF16);
   FT_CHECK(args.out_dtype == DType::kF32 || args.out_dtype == DType::kBF16);
   FT_CHECK(args.gated == 0 || args.n % 2 == 0);

@@ -20,6 +20,9 @@ namespace foretoken {
 // overwritten; rows of x beyond them are readable memory.
 // With frees_next = 1 the next op may read what was there before this one without waiting for it,
 // and so run beside it, where it neither reads nor writes y; ops behind it wait for both.
+// With x_is_old = 1 this op is such a one, or follows on one: since a product with frees_next, or
+// an expert_gemm, no op writes x or touches y, so that it may run beside those. Ops behind it wait
+// for all of them.
 struct GemmArgs {
   static constexpr Op kOp = Op::kGemm;
   static constexpr int32_t kRawGates = 2;
@@ -39,6 +42,7 @@ struct GemmArgs {
   int32_t gated = 0;
   Activation activation = Activation::kSilu;
   int32_t frees_next = 0;
+  int32_t x_is_old = 0;
 };
 
 // Floats of a row of products as GemmArgs::kRawGates leaves them.

@@ -112,14 +112,15 @@ inline AdaptedRows adapted_rows(const LayerRows& rows, const Linear& linear, DTy
 }
 
 // Enqueues y = x weight^T + bias, or adds it: y [max_rows, outputs], x [max_rows, inputs] of dtype;
-// for rows with adapters also what those add.
-inline void multiply(const LayerRows& rows, const void* x, const Linear& linear, Sum y,
-                     DType dtype) {
+// for rows with adapters also what those add. frees_next: as of GemmArgs.
+inline void multiply(const LayerRows& rows, const void* x, const Linear& linear, Sum y, DType dtype,
+                     bool frees_next = false) {
   GemmArgs product = product_of(rows, x, linear, y.rows, dtype);
   product.add = y.adds ? 1 : 0;
+  product.frees_next = frees_next ? 1 : 0;
   if (rows.lora == nullptr) return gemm(rows.queue, product);
   const AdaptedRows adapted = adapted_rows(rows, linear, dtype);
-  product.frees_next = linear.lora.matrices != nullptr ? 1 : 0;
+  if (linear.lora.matrices != nullptr) product.frees_next = 1;
   gemm(rows.queue, product);
   shrink_lora(rows.queue, adapted, x);
   expand_lora(rows.queue, adapted, {y.rows, linear.outputs, linear.bias});

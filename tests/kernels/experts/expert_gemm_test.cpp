@@ -429,7 +429,8 @@ INSTANTIATE_TEST_SUITE_P(
         ExpertGemmCase{5, 2, 64, 64, DType::kF32, false, true, true, false, {}, false, true},
         ExpertGemmCase{5, 2, 192, 96, DType::kBF16, true, false, false, false, {}, false, true},
         ExpertGemmCase{40, 2, 704, 512, DType::kBF16, true, false, true, false, {}, false, true},
-        ExpertGemmCase{40, 2, 96, 1024, DType::kBF16, false, true, true, false, {}, false, true}));
+        ExpertGemmCase{40, 2, 96, 1024, DType::kBF16, false, true, true, false, {}, false, true},
+        ExpertGemmCase{64, 6, 96, 64, DType::kBF16, false, true, false, false, {}, false, true}));
 
 TEST(ExpertGemmCost, CountsTheExpertsThatRowsTouch) {
   ExpertGemmArgs args{};

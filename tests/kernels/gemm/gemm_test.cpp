@@ -299,7 +299,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest,
                                          Case{1000, 512, DType::kBF16},
                                          Case{3072, 1024, DType::kBF16},
                                          Case{200, 1600, DType::kBF16},
-                                         Case{64, 7168, DType::kBF16},  // a router
+                                         Case{64, 7168, DType::kBF16},    // a router
+                                         Case{2112, 1536, DType::kBF16},  // latent attention
                                          // The bundled model's matrices.
                                          Case{512, 256, DType::kBF16}, Case{256, 256, DType::kBF16},
                                          Case{768, 256, DType::kBF16}, Case{256, 384, DType::kBF16},

@@ -24,15 +24,15 @@ struct AttentionPlan {
 };
 
 // A tile of one KV head, or consecutive splits of one. The first job of a tile folds its splits,
-// since they come first in every row; the others leave theirs.
+// since they come first in every row; the others leave theirs. All do where a kernel joins them.
 struct AttentionJob {
   QueryTile tile;
   int first_unit;
   int last_unit;
-  int folded;      // the last split of the tile's first job
+  int folded;      // the first split that has a partial result; those before are folded into it
   int num_splits;  // of the tile from that on
   int partials;    // place of the first row's partial results; -1: the tile is not cut
-  bool folds;      // it is the tile's first job, or the only one
+  bool folds;      // it leaves one result of all its splits
   bool leads;      // it tells where the tile's partial results are
 };
 
@@ -63,6 +63,7 @@ struct PlanShape {
   PartialSpace space;
   JobRecord* records;  // [teams][kMaxRecords], or null
   bool repeats;        // an op before has written them
+  double team_part;    // one over the number of teams
   bool joins;          // of the teams that share a tile's splits, the last one joins them
 };
 
@@ -174,42 +175,43 @@ class PlanMaker {
   const int thread_;
 };
 
-// The jobs of one team, in order.
+// The jobs of one team, in order. The units of all tiles stand in a line: tile after tile, in each
+// chunk after chunk. Teams have equal parts of it, whose ends are moved to the nearest split, or to
+// the nearest end of a tile that is not cut.
 class JobWalk {
  public:
   // team: of num_teams in the grid.
   __device__ JobWalk(const AttentionPlan& plan, const AttentionArgs& args, const PlanShape& shape,
                      int team, int num_teams)
-      : plan_(plan), args_(args), shape_(shape) {
-    const int64_t total = int64_t{plan.start[plan.num_tiles]} * shape.chunks;
-    const int64_t begin = total * team / num_teams;
-    end_ = total * (team + 1) / num_teams;
-    constexpr int kLeastUnits = kAttentionSplit / kUnit;
-    part_units_ = (static_cast<int>(total / (kLongestShare * kLeastUnits)) + 1) * kLeastUnits;
-    int low = 0;
-    int high = plan.num_tiles;
-    while (high - low > 1) {
-      const int middle = (low + high) / 2;
-      (int64_t{plan.start[middle]} * shape.chunks <= begin ? low : high) = middle;
+      : plan_(plan),
+        args_(args),
+        shape_(shape),
+        num_teams_(num_teams),
+        total_(int64_t{plan.start[plan.num_tiles]} * shape.chunks),
+        units_of_team_(static_cast<double>(total_) * shape.team_part) {
+    const int64_t from = equal_share(team);
+    const int64_t to = equal_share(team + 1);
+    at_ = total_;
+    end_ = total_;
+    if (from >= total_) return;
+    enter(from);
+    const bool is_near = to < chunk_line_ + units_;  // as of few units, for which time counts
+    if (is_near || to == total_) {
+      end_ = is_near ? rounded(to) : total_;
+    } else {
+      enter(to);
+      end_ = rounded(to);
+      enter(from);
     }
-    tile_ = low;
-    if (plan.num_tiles == 0 || begin == end_) {
-      tile_ = plan.num_tiles;
-      return;
-    }
-    enter_tile();
-    const int rest = static_cast<int>(begin - int64_t{plan.start[tile_]} * shape.chunks);
-    chunk_ = rest / units_;
-    enter_part(min((rest % units_ + first_unit_ - from_) / part_units_, num_parts_ - 1));
-    while (valid() && (job_start() < begin || is_empty())) advance();
+    at_ = rounded(from);
+    leave_ended_chunk();
   }
 
-  __device__ bool valid() const { return tile_ < plan_.num_tiles && job_start() < end_; }
+  __device__ bool valid() const { return at_ < end_; }
 
   __device__ void next() {
-    do {
-      advance();
-    } while (tile_ < plan_.num_tiles && is_empty());
+    at_ += job_units();
+    leave_ended_chunk();
   }
 
   __device__ AttentionJob job() const {
@@ -226,78 +228,112 @@ class JobWalk {
     job.tile.heads = min(shape_.tile.max_heads, group - first_head);
     job.tile.first_kv = first_visible(args_, job.tile.position);
     job.tile.last_kv = job.tile.position + job.tile.num_tokens - 1;
-    job.folded = split_of_unit(first_part_end_ - 1);
+    const bool is_first = at_ == chunk_line_;
+    const int first_end = shape_.joins ? first_job_end() : first_unit_ + 1;
+    const bool cut = shape_.joins ? first_end < first_unit_ + units_ : is_shared();
+    job.folded = split_of_unit(first_end - 1);
     job.num_splits = AttentionSplits::of(job.tile.last_kv) - job.folded + 1;
-    job.first_unit = part_begin_;
-    job.last_unit = part_end_ - 1;
-    const bool cut = first_part_end_ < first_unit_ + units_;
+    job.first_unit = first_unit_ + static_cast<int>(at_ - chunk_line_);
+    job.last_unit = job.first_unit + job_units() - 1;
     job.partials = cut ? plan_.partials[tile_] * args_.num_heads : -1;
-    job.folds = job.first_unit == first_unit_;
-    job.leads = job.folds && chunk_ == 0;
+    job.folds = is_first && (shape_.joins || !cut);
+    job.leads = is_first && chunk_ == 0;
     return job;
   }
 
  private:
-  // No job takes more than this share of all units: a team alone reads several times faster than
-  // its part of the memory's bandwidth.
-  static constexpr int kLongestShare = 1200;
+  __device__ int job_units() const {
+    return static_cast<int>(min(chunk_line_ + units_, end_) - at_);
+  }
 
-  __device__ void enter_tile() {
+  __device__ int64_t equal_share(int team) const {
+    return team < num_teams_ ? static_cast<int64_t>(units_of_team_ * team) : total_;
+  }
+  // The first team whose equal share begins behind this place.
+  __device__ int team_behind(int64_t line) const {
+    const float near = __fdividef(static_cast<float>(line), static_cast<float>(units_of_team_));
+    int team = max(static_cast<int>(near) - 1, 0);
+    while (equal_share(team) <= line) ++team;
+    return team;
+  }
+
+  // Goes to the tile and chunk of this place.
+  __device__ void enter(int64_t at) {
+    int low = 0;
+    int high = plan_.num_tiles;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (int64_t{plan_.start[middle]} * shape_.chunks <= at ? low : high) = middle;
+    }
+    enter_tile(low);
+    chunk_ = static_cast<int>(at - line_of_tile()) / units_;
+    chunk_line_ = line_of_tile() + chunk_ * units_;
+  }
+
+  __device__ void enter_tile(int tile) {
+    tile_ = tile;
     const int position = plan_.position[tile_];
     const int first = first_visible(args_, position);
     const int tokens = plan_.tokens[tile_];
     const int splits = AttentionSplits::of(position + tokens - 1) - AttentionSplits::of(first) + 1;
-    first_unit_ = first / kUnit;
-    from_ = split_floor(first_unit_);
-    units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
     const bool fits = int64_t{plan_.partials[tile_] + tokens * splits} * args_.num_heads <=
                       shape_.space.long_begin;
-    const bool cut = splits > uncut_splits(args_) && fits;
-    num_parts_ = cut ? ceil_div(first_unit_ - from_ + units_, part_units_) : 1;
-    int part = 0;
-    do {
-      first_part_end_ = bound(++part);
-    } while (first_part_end_ == first_unit_);
-    enter_part(0);
+    may_cut_ = splits > uncut_splits(args_) && fits;
+    first_unit_ = first / kUnit;
+    units_ = plan_.start[tile_ + 1] - plan_.start[tile_];
   }
-  // First unit of a part of the tile, which begins with a split.
-  __device__ int bound(int part) const {
-    if (part == num_parts_) return first_unit_ + units_;
-    return max(first_unit_, split_floor(from_ + part * part_units_));
-  }
-  __device__ void enter_part(int part) {
-    part_ = part;
-    part_begin_ = part == 0 ? first_unit_ : bound(part);
-    part_end_ = bound(part + 1);
-  }
-  // Where splits are longer than parts, their bounds fall together.
-  __device__ bool is_empty() const { return part_begin_ == part_end_; }
-  __device__ void advance() {
-    if (part_ + 1 < num_parts_) return enter_part(part_ + 1);
-    if (++chunk_ < shape_.chunks) return enter_part(0);
+  __device__ int64_t line_of_tile() const { return int64_t{plan_.start[tile_]} * shape_.chunks; }
+
+  __device__ void leave_ended_chunk() {
+    if (!valid() || at_ < chunk_line_ + units_) return;
+    chunk_line_ += units_;
+    if (++chunk_ < shape_.chunks) return;
     chunk_ = 0;
-    if (++tile_ < plan_.num_tiles) enter_tile();
+    enter_tile(tile_ + 1);
   }
-  __device__ int64_t job_start() const {
-    return int64_t{plan_.start[tile_]} * shape_.chunks + chunk_ * units_ + part_begin_ -
-           first_unit_;
+
+  // Where a share that would begin here begins, within the chunk and its ends.
+  __device__ int64_t rounded(int64_t at) const {
+    const int64_t rest = at - chunk_line_;
+    if (rest <= 0) return chunk_line_;
+    if (rest >= units_) return chunk_line_ + units_;
+    const int unit = first_unit_ + static_cast<int>(rest);
+    const int end = first_unit_ + units_;
+    const int low = may_cut_ ? max(first_unit_, split_floor(unit)) : first_unit_;
+    const int high = may_cut_ ? min(end, next_split(unit + 1)) : end;
+    return chunk_line_ + (2 * unit <= low + high ? low : high) - first_unit_;
+  }
+
+  // The unit behind the chunk's first job.
+  __device__ int first_job_end() const {
+    if (at_ == chunk_line_) return first_unit_ + job_units();
+    // What begins behind the middle of the first split moves to its end or farther.
+    const int half = (min(units_, next_split(first_unit_ + 1) - first_unit_)) / 2;
+    const int64_t at = equal_share(team_behind(chunk_line_ + half));
+    return first_unit_ + static_cast<int>(rounded(at) - chunk_line_);
+  }
+
+  // Whether several teams may have parts of the tile's chunks: where a kernel of its own joins
+  // rows, all of their heads must be left alike.
+  __device__ bool is_shared() const {
+    const int64_t line = line_of_tile();
+    return may_cut_ && equal_share(team_behind(line)) < line + int64_t{units_} * shape_.chunks;
   }
 
   const AttentionPlan& plan_;
   const AttentionArgs& args_;
   const PlanShape& shape_;
-  int64_t end_;
-  int part_units_;
-  int tile_;
+  int num_teams_;
+  int64_t total_;
+  double units_of_team_;
+  int64_t at_;   // of the job in the line
+  int64_t end_;  // of the team's share
+  int tile_ = 0;
   int chunk_ = 0;
-  int part_ = 0;
-  int num_parts_ = 1;
-  int first_unit_ = 0;  // of the tile
-  int units_ = 1;       // of the tile
-  int from_ = 0;        // first unit of the split with first_unit_
-  int first_part_end_ = 0;
-  int part_begin_ = 0;
-  int part_end_ = 0;
+  int64_t chunk_line_ = 0;  // where the chunk begins in the line
+  int first_unit_ = 0;      // of the tile
+  int units_ = 1;           // of the tile
+  bool may_cut_ = false;
 };
 
 }  // namespace foretoken::cuda

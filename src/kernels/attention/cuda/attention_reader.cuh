@@ -304,9 +304,9 @@ struct TeamReader {
 #pragma unroll
     for (int i = 0; i < Halves; ++i) {
       if (rows.token[i] < 0) continue;
+      const PartialRow parts = partial_row(job, rows.token[i]);
       const int64_t index =
-          job.partials + int64_t{rows.token[i] * args.num_heads + rows.head[i]} * job.num_splits +
-          split - job.folded;
+          parts.first + int64_t{rows.head[i]} * parts.splits + split - parts.first_split;
       if (threadIdx.x % 4 == 0 && reader == 0) {
         *shape.space.state(index) = make_float2(part.highest[i], part.weights[i]);
       }
@@ -340,7 +340,9 @@ struct TeamReader {
 
   // Where a token of a tile that is cut has its partial results.
   __device__ PartialRow partial_row(const AttentionJob& job, int token) const {
-    return {job.partials + token * args.num_heads * job.num_splits, job.num_splits, job.folded, 0};
+    const int splits =
+        AttentionSplits::of(job.tile.last_kv) - AttentionSplits::of(job.tile.first_kv) + 1;
+    return {job.partials + token * args.num_heads * splits, splits, job.folded, 0};
   }
 
   __device__ void tell_partials(const AttentionJob& job) const {

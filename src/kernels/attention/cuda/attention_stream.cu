@@ -182,6 +182,8 @@ bool launch(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
   JobRecord* const records = job_records(args, Counts::kTeams);
   const PartialSpace space = partial_space(args, records, may_cut(args, max_splits, chunks));
   const bool cuts = space.capacity > 0;
+  const int64_t jobs = int64_t{args.max_rows} * chunks * (cuts ? max_splits : 1);
+  const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   const PlanShape shape{
       .tile = tile,
       .chunks = chunks,
@@ -190,9 +192,8 @@ bool launch(const AttentionArgs& args, bool is_head, cudaStream_t stream) {
       .space = space,
       .records = records,
       .repeats = args.repeats && records != nullptr,
+      .team_part = 1.0 / (blocks * Counts::kTeams),
       .joins = cuts && args.sync != nullptr && max_splits <= kWarpSplits};
-  const int64_t jobs = int64_t{args.max_rows} * shape.chunks * (cuts ? max_splits : 1);
-  const int blocks = static_cast<int>(std::min<int64_t>(jobs, device_traits().num_sms));
   launch_kernel(kernel, blocks, dim3(32, Counts::kWarps), kBytes, stream, args, shape, maps);
   if (shape.leaves_long && !is_head) launch_long<Dim>(args, shape.space, stream);
   if (cuts && !shape.joins) launch_join<Dim>(args, shape, stream);

@@ -8,11 +8,13 @@ namespace foretoken::cuda {
 
 inline constexpr int kReaders = 4;
 
-// The teams of a block, and how many units of K or V the ring of each holds.
+// The teams of a block, and how many units of K or V the ring of each holds. A team's unit is a
+// chain of waits (products, the highest score, weights, products), about as long over codes as over
+// bfloat16, which have twice the bytes to wait for: so codes have another team.
 template <bool Codes>
 struct TeamCounts {
-  static constexpr int kTeams = 2;
-  static constexpr int kSlots = 5;
+  static constexpr int kTeams = Codes ? 3 : 2;
+  static constexpr int kSlots = Codes ? 4 : 5;
   static constexpr int kWarps = kTeams * (kReaders + 1);
   static constexpr int kThreads = kWarps * 32;
   static_assert(kWarps <= kMaxPlanWarps);

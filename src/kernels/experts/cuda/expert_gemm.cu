@@ -227,8 +227,12 @@ __global__ void __launch_bounds__(kFloatThreads) expert_gemm_float_kernel(Expert
 
 void launch_expert_gemm(const void* packed, cudaStream_t stream) {
   ExpertGemmArgs args = op_args<ExpertGemmArgs>(packed);
+  if (quantized_matrix(args.next_shared) != nullptr) args.next_shared = nullptr;
   if (args.shared.weight != nullptr && !streams_shared(args)) {
-    const GemmArgs shared = shared_product(args);
+    GemmArgs shared = shared_product(args);
+    // The op before has left its x where lists are old, in a kernel of its own.
+    const bool apart = args.max_rows > kMaxRowsBeside;
+    shared.x_is_old = args.lists_are_old != 0 ? (apart ? 1 : 0) : args.rows_are_old;
     launch_gemm(&shared, stream);
     args.shared = {};
   }

@@ -34,9 +34,9 @@ inline bool streams_experts(const ExpertGemmArgs& args) {
   return takes_wgmma(args) && (args.max_rows <= kFewRows || mean_entries(args) <= kMaxStreamedMean);
 }
 // With more rows a product by itself, whose blocks have wider shares, is as fast.
+inline constexpr int kMaxRowsBeside = 8;
 inline bool streams_shared(const ExpertGemmArgs& args) {
-  constexpr int kMaxRows = 8;
-  return streams_experts(args) && args.max_rows <= kMaxRows && args.shared.n % 16 == 0 &&
+  return streams_experts(args) && args.max_rows <= kMaxRowsBeside && args.shared.n % 16 == 0 &&
          quantized_matrix(args.shared.weight) == nullptr &&
          quantized_matrix(args.weight) == nullptr && args.shared.k % 8 == 0;
 }

@@ -115,7 +115,7 @@ struct ExpertRowLoader {
   static constexpr int kRowsAtOnce = Shape::kWarpsX * 4;
   static constexpr int kRows = ceil_div(Shape::kEntries, kRowsAtOnce);  // of a thread
 
-  __device__ void run(PartsOf<Shape> parts) {
+  __device__ void run(PartsOf<Shape>& parts) {
     ExpertPart part;
     while (parts.next(part)) {
       const ExpertMatrix<Units> matrix(args, part.expert);

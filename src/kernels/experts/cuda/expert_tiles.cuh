@@ -31,6 +31,22 @@ struct ExpertTiles {
     __syncthreads();
   }
 
+  // The same by one warp. All is asked for before any of it is used.
+  __device__ static void count_tiles_by_warp(const ExpertLists& lists, int tile_rows, int* first) {
+    constexpr int kAtOnce = 4;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int base = lane; base <= lists.count; base += 32 * kAtOnce) {
+      int begins[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) begins[j] = lists.begins[min(base + j * 32, lists.count)];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) first[min(base + j * 32, lists.count)] = begins[j];
+    }
+    __syncwarp();
+    sum_tiles(lists.count, tile_rows, first);
+    __syncwarp();
+  }
+
   // By a warp, of which a lane takes neighbours: `first` holds begins before, and tiles after.
   __device__ static void sum_tiles(int count, int tile_rows, int* first) {
     const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -51,8 +51,9 @@ __global__ void __launch_bounds__(kClusterWarps * 32) route_cluster_kernel(Route
   const ListMemory memory(cluster_shared + warps * route_words(args),
                           int64_t{args.max_rows} * top_k, args.lists.count);
   if (blocks > 1) wait_for_cluster();  // the first block's memory is there
-  for (int row = block * warps + thread / 32; row < rows; row += blocks * warps) {
-    const int id = route_row<Each>(args, row, own);
+  int id = 0;
+  for (int row = block * warps + thread / 32; row < args.max_rows; row += blocks * warps) {
+    if (!route_row<Each>(args, row, rows, own, id)) break;
     if (thread % 32 >= top_k) continue;
     const int expert = id - args.first_expert;
     const int listed = expert >= 0 && expert < args.lists.count ? expert : -1;
@@ -79,8 +80,10 @@ __global__ void __launch_bounds__(kWarps * 32) route_kernel(RouteExpertsArgs arg
   wait_for_previous();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t row = int64_t{blockIdx.x} * kWarps + warp;
-  if (row >= live_rows(args.counts, RowKind::kToken, 0, args.max_rows)) return;
-  route_row<Each>(args, row, route_shared + warp * route_words(args));
+  if (row >= args.max_rows) return;
+  const int rows = live_rows(args.counts, RowKind::kToken, 0, args.max_rows);
+  int id = 0;
+  route_row<Each>(args, row, rows, route_shared + warp * route_words(args), id);
 }
 
 // A block lists the entries of one expert, behind those of the experts before it, which it counts.

@@ -306,15 +306,18 @@ __host__ __device__ inline int route_words(const RouteExpertsArgs& args) {
   return args.num_groups > 1 ? args.num_experts + args.num_groups : 0;
 }
 
-// Chooses the experts of a row, by a whole warp; shared: route_words of its own. Lane i returns
-// choice i.
+// Chooses the experts of a row, by a whole warp; shared: route_words of its own. Lane i gets choice
+// i as id. False: there are not so many rows, which is seen when the row's logits, readable up to
+// max_rows, are there.
 template <int Each>
-__device__ int route_row(const RouteExpertsArgs& args, int64_t row, uint32_t* shared) {
+__device__ bool route_row(const RouteExpertsArgs& args, int64_t row, int rows, uint32_t* shared,
+                          int& id) {
   WarpRow<Each> of_row(args, row);
+  if (row >= rows) return false;
   of_row.open_groups(shared);
-  const int id = of_row.choose(row);
+  id = of_row.choose(row);
   __syncwarp();
-  return id;
+  return true;
 }
 
 // Calls use(integral constant) with as many experts as a lane has.

@@ -24,6 +24,15 @@ bool launch_gemm_stream(const GemmArgs& args, KeepBest& best, cudaStream_t strea
 bool launch_gemm_wide(const GemmArgs& args, cudaStream_t stream);
 bool launch_gemm_wide(const GemmArgs& args, KeepBest& best, cudaStream_t stream);
 
+// Before a kernel reads x or what its blocks have in common with other ops.
+__device__ inline void wait_for_rows(const GemmArgs& args) {
+  if (args.x_is_old == 0) wait_for_previous(args.frees_next != 0);
+}
+// Behind its stores: nothing ends before what was there before it.
+__device__ inline void wait_behind_stores(const GemmArgs& args) {
+  if (args.x_is_old != 0) wait_for_all_before();
+}
+
 inline constexpr int kSkinnyRows = 8;
 inline constexpr int kFewRows = 64;
 

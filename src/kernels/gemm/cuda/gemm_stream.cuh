@@ -128,7 +128,7 @@ struct StreamBlock {
       w.wait_full(stage - Shape::kInFlight);
       load_weight(stage, policy);
     }
-    wait_for_previous(args.frees_next != 0);
+    wait_for_rows(args);
     if (live() == 0) {  // what is under way must land before the block may end
       for (int stage = 0; stage < early; ++stage) w.wait_full(stage);
       return;
@@ -143,7 +143,7 @@ struct StreamBlock {
   // One thread. `few` has boxes of at most 8 rows, `all` of the rows of the batch: few live rows of
   // a large batch cost no more than a small batch.
   __device__ void stream_x(const CUtensorMap& all, const CUtensorMap& few) const {
-    wait_for_previous(args.frees_next != 0);
+    wait_for_rows(args);
     const int rows = live();
     if (rows == 0) return;
     const CUtensorMap* map = rows <= kGroupRows ? &few : &all;
@@ -248,13 +248,10 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
   }
   __syncwarp();
   if (args.frees_next == 0) let_next_start();
-  if constexpr (Shape::kCluster > 1) {
-    __syncwarp();
-    sync_cluster();
-  }
+  if constexpr (Shape::kCluster > 1) sync_cluster();
   __syncthreads();
   if (warp < 4) {
-    wait_for_previous(args.frees_next != 0);
+    wait_for_rows(args);
     const int live = block.live();
     if (live > 0) {
       float c[Shape::kN / 2];
@@ -274,7 +271,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
     static_assert(kRows * StoreGated::block_stride(Shape::kN / 2) * 4 <=
                   Shape::kBytesX + Shape::kBytesW);
     __syncwarp();
-    wait_for_previous(args.frees_next != 0);
+    wait_for_rows(args);
     __syncthreads();
     __syncthreads();  // racecheck does not see the first one where a warp's lanes come to it apart
     epilogue.template store_block<Shape::kGatedThreads, Shape::kN / 2>(
@@ -284,6 +281,7 @@ __global__ void __launch_bounds__(kStreamThreads<Shape, Epilogue>)
     __syncwarp();
     sync_cluster();
   }
+  wait_behind_stores(args);
 #endif
 }
 

@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   __syncthreads();
   // The weight is constant: its first part is fetched while the op before still runs.
   if (threadIdx.x == kLoading) loader.start(work);
-  wait_for_previous(args.frees_next != 0);
+  if (args.x_is_old != 0) let_next_start();
+  wait_for_rows(args);
   work.set_live(live_rows(args.counts, args.row_kind, args.row_offset, args.max_rows));
   constexpr bool kMovesRegisters = Shape::kWarpgroups > 1;  // one has all that a thread can use
   if (threadIdx.x < kLoading) {
@@ -144,6 +145,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   // A block stays while others of its cluster may still send to it.
   __syncwarp();
   if constexpr (Shape::kCluster > 1) sync_cluster();
+  wait_behind_stores(args);
 #endif
 }
 

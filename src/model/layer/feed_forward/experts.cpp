@@ -103,7 +103,7 @@ LayerRows Experts::rows_of_experts(const LayerRows& rows, const Scratch& scratch
 }
 
 void Experts::route(const LayerRows& rows, const void* x, const Scratch& scratch) const {
-  multiply(rows, x, router, {scratch.logits}, dtype);
+  multiply(rows, x, router, {scratch.logits}, dtype, true);
   if (router_norm.weight != nullptr) {
     softcap(rows.queue, {.counts = rows.counts,
                          .x = scratch.logits,
@@ -162,7 +162,8 @@ void Experts::sum_kept(const LayerRows& rows, const Scratch& scratch) const {
   combine_experts(rows.queue, args);
 }
 
-void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const {
+void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch,
+                            bool is_routed_x) const {
   keep_rows(rows, x, scratch);
   if (keeps_apart()) sum_kept(rows, scratch);
   const void* routed = spec.latent > 0 ? make_latents(rows, x, scratch) : x;
@@ -188,7 +189,11 @@ void Experts::expand_routed(const LayerRows& rows, const void* x, const Scratch&
                            .gated = 1,
                            .activation = spec.activation,
                            .clamp = spec.clamp,
-                           .shared = with_experts(shared_x, shared.gate_up, scratch.shared.gated)});
+                           .shared = with_experts(shared_x, shared.gate_up, scratch.shared.gated),
+                           .rows_are_old = is_routed_x && shared_x == x ? 1 : 0,
+                           .next_shared = joins_experts() ? shared.down.weight.get() : nullptr,
+                           .next_n = shared.down.outputs,
+                           .next_k = shared.down.inputs});
   if (spec.shared_inner == 0) return;
   if (!joins_experts()) shared.expand(rows, x, scratch.shared);
   if (shared_gate.outputs > 0) multiply(rows, x, shared_gate, {scratch.shared_logit}, dtype);

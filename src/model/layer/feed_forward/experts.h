@@ -106,12 +106,14 @@ struct Experts {
 
   // Enqueues the routing of x [max_rows, hidden] act;
   void route(const LayerRows& rows, const void* x, const Scratch& scratch) const;
-  // then what experts make of x, which may be normed otherwise, before `down`;
-  void expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch) const;
+  // then what experts make of x, which may be normed otherwise, before `down`; is_routed_x: it is
+  // what was routed, and nobody wrote it since;
+  void expand_routed(const LayerRows& rows, const void* x, const Scratch& scratch,
+                     bool is_routed_x = false) const;
   // both;
   void expand(const LayerRows& rows, const void* x, const Scratch& scratch) const {
     route(rows, x, scratch);
-    expand_routed(rows, x, scratch);
+    expand_routed(rows, x, scratch, true);
   }
   // then what is added to the residual;
   void output(const LayerRows& rows, const Scratch& scratch, Sum to) const;
