@@ -325,6 +325,22 @@ INSTANTIATE_TEST_SUITE_P(Fp8, ManyRowsTest,
                                          Case{2, 1, 160, 0, DType::kBF16, 0, 0, KvFormat::kFp8, 0,
                                               128}));
 
+INSTANTIATE_TEST_SUITE_P(Int8, ManyRowsTest,
+                         testing::Values(Case{4, 2, 64, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+                                         Case{2, 1, 128, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+                                         Case{3, 1, 256, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+                                         Case{3, 1, 40, 200, DType::kBF16, 0, 0, KvFormat::kInt8}));
+
+// Heads whose entries are no whole words of the copy, and the sizes of the tensor cores.
+INSTANTIATE_TEST_SUITE_P(
+    Int8, AttentionTest,
+    testing::Values(Case{8, 2, 80, 0, DType::kBF16, 0, 17, KvFormat::kInt8, 0, 0, true},
+                    Case{4, 2, 96, 300, DType::kBF16, 0, 0, KvFormat::kInt8},
+                    Case{4, 2, 112, 0, DType::kBF16, 0, 0, KvFormat::kInt8},
+                    Case{4, 2, 192, 100, DType::kBF16, 2.0f, 0, KvFormat::kInt8},
+                    Case{12, 1, 128, 300, DType::kBF16, 0, 1, KvFormat::kInt8, 330},
+                    Case{3, 1, 22, 40, DType::kBF16, 0, 0, KvFormat::kInt8}));
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionTest,
     testing::Values(
