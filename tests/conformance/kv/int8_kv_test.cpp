@@ -104,13 +104,9 @@ void expect_same_without_drafts(bool sampled) {
   }
 }
 
-TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) {
-  expect_same_without_drafts(false);
-}
+TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) { expect_same_without_drafts(false); }
 
-TEST(Int8KvWithoutDrafts, TheSameSampled) {
-  expect_same_without_drafts(true);
-}
+TEST(Int8KvWithoutDrafts, TheSameSampled) { expect_same_without_drafts(true); }
 
 // A mask and a score of one's own change scores of codes.
 TEST(Int8KvWithMasks, DraftsBatchesAndChunksChangeNothing) {
