@@ -106,7 +106,7 @@ struct EngineConfig {
   std::string quantization;    // of weights that are not quantised: empty (none) | fp8
   std::string activation_scheme =
       "none";                           // of FP8 matrices: none | dynamic | static (rounded to FP8)
-  std::string kv_cache_dtype = "auto";  // auto (the model's) | fp8 | int8, on a CPU
+  std::string kv_cache_dtype = "auto";  // auto (the model's) | fp8 | int8
   std::string load_format = "auto";     // auto | safetensors | gguf | dummy | dummy-TYPE
   std::string hf_overrides;             // JSON object merged over config.json
   std::string generation_config = "auto";  // auto: the model's; vllm: none; or a folder

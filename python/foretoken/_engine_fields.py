@@ -102,7 +102,7 @@ class EngineFields:
     block_size: int = 16
 
     # Type of the KV cache: auto (what the checkpoint asks for, else the model's), or half the
-    # memory of bfloat16: fp8 (e4m3, with the checkpoint's scales) or int8 (CPU)
+    # memory of bfloat16: fp8 (e4m3, with the checkpoint's scales) or int8
     kv_cache_dtype: str = "auto"
 
     # Number of KV blocks (default: what memory allows)

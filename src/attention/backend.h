@@ -78,9 +78,6 @@ class AttentionBackend {
   const FlexProgram* program_;
 };
 
-// Formats that any backend reads on such a device.
-bool is_kv_format_built(DeviceType device, KvFormat format);
-
 // All backends, best first.
 std::span<const AttentionBackend* const> attention_backends();
 

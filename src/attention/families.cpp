@@ -6,11 +6,10 @@ namespace foretoken {
 namespace {
 
 constexpr std::array kPlainFormat = {KvFormat::kPlain};
-constexpr std::array kFloatFormats = {KvFormat::kPlain, KvFormat::kFp8};
 constexpr std::array kAllFormats = {KvFormat::kPlain, KvFormat::kInt8, KvFormat::kFp8};
 constexpr std::array kEverywhere = {AttentionPlace{DeviceType::kCpu, kAllFormats},
-                                    AttentionPlace{DeviceType::kCuda, kFloatFormats}};
-constexpr std::array kCudaFloats = {AttentionPlace{DeviceType::kCuda, kFloatFormats}};
+                                    AttentionPlace{DeviceType::kCuda, kAllFormats}};
+constexpr std::array kCudaAll = {AttentionPlace{DeviceType::kCuda, kAllFormats}};
 constexpr std::array kCudaPlain = {AttentionPlace{DeviceType::kCuda, kPlainFormat}};
 
 constexpr const char* kHopper = "a GPU of compute capability 9.0 (H100, H200)";
@@ -61,7 +60,7 @@ const AttentionBackend& flash_attention() {
        .description = "the copy engine and asynchronous products of Hopper, for decoding and "
                       "prompts; bits as portable",
        .family = AttentionFamily::kFlash,
-       .places = kCudaFloats,
+       .places = kCudaAll,
        .device_needs = kHopper,
        .model_needs = "bfloat16, head sizes of 64 or 128 and scores without slopes",
        .serves = [](const AttentionDemand& demand) {
@@ -120,7 +119,7 @@ const AttentionBackend& flash_latent_attention() {
        .aliases = aliases,
        .description = "latents by the copy engine and asynchronous products of Hopper",
        .family = AttentionFamily::kFlash,
-       .places = kCudaFloats,
+       .places = kCudaAll,
        .is_latent = true,
        .device_needs = kHopper,
        .model_needs = "bfloat16 and latents of 512 + 64 elements",

@@ -91,13 +91,6 @@ void AttentionBackend::run(Queue& queue, const AttentionArgs& args) const {
   attention(queue, own);
 }
 
-bool is_kv_format_built(DeviceType device, KvFormat format) {
-  const auto backends = attention_backends();
-  return std::any_of(backends.begin(), backends.end(), [&](const AttentionBackend* backend) {
-    return backend->traits().reads(device, format);
-  });
-}
-
 bool is_attention_backend(const AttentionBackend& backend, std::string_view name) {
   const AttentionTraits& traits = backend.traits();
   if (equal_ignoring_case(traits.name, name)) return true;

@@ -10,16 +10,6 @@
 namespace foretoken {
 namespace {
 
-// The types of device on which a format is built.
-std::string places_of(KvFormat format) {
-  std::string places;
-  for (const DeviceTraits& device : device_types()) {
-    if (!is_kv_format_built(device.type, format)) continue;
-    places += (places.empty() ? "" : " and ") + std::string(device.title);
-  }
-  return places;
-}
-
 bool asks_for_kv(const Combination& c) {
   return !c.kv_cache_dtype.empty() && c.device != nullptr && c.dtype.has_value();
 }
@@ -93,17 +83,6 @@ const CompatRule kFormatRules[] = {
 
 // Formats that are not read everywhere.
 const CompatRule kReadRules[] = {
-    {"`--kv-cache-dtype`, `--device`",
-     StatusCode::kUnsupported,
-     [](const Combination& c) {
-       const std::optional<KvFormat> format = asked_format(c);
-       return format && !is_kv_format_built(c.device->type, *format);
-     },
-     [](const Combination& c) {
-       return kv_flag(c) + " is built for " + places_of(*asked_format(c)) + " only" +
-              use_instead(c);
-     },
-     {.device = example_device("cuda"), .kv_cache_dtype = "int8", .dtype = DType::kBF16}},
     {"`--block-size`, compressed entries",
      StatusCode::kInvalidArgument,
      [](const Combination& c) {

@@ -225,7 +225,7 @@ constexpr EngineField kBefore[] = {
      .member = &C::kv_cache_dtype,
      .group = kMemory,
      .help = "Type of the KV cache: auto (what the checkpoint asks for, else the model's), or half "
-             "the memory of bfloat16: fp8 (e4m3, with the checkpoint's scales) or int8 (CPU)",
+             "the memory of bfloat16: fp8 (e4m3, with the checkpoint's scales) or int8",
      .form = kListed,
      .choices = "auto|int8|fp8",
      .agreement = kValue},

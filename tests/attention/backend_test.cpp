@@ -88,12 +88,16 @@ TEST(AttentionBackend, EveryBackendDescribesItself) {
   }
 }
 
-TEST(AttentionBackend, AKvFormatIsBuiltWhereABackendReadsIt) {
-  EXPECT_TRUE(is_kv_format_built(DeviceType::kCpu, KvFormat::kInt8));
-  EXPECT_FALSE(is_kv_format_built(DeviceType::kCuda, KvFormat::kInt8));
-  EXPECT_TRUE(is_kv_format_built(DeviceType::kCuda, KvFormat::kPlain));
-  EXPECT_TRUE(is_kv_format_built(DeviceType::kCpu, KvFormat::kFp8));
-  EXPECT_TRUE(is_kv_format_built(DeviceType::kCuda, KvFormat::kFp8));
+// What is chosen without a name reads every --kv-cache-dtype.
+TEST(AttentionBackend, ThoseOfEqualBitsReadAllKvFormats) {
+  for (const AttentionBackend* backend : attention_backends()) {
+    const AttentionTraits& traits = backend->traits();
+    for (const AttentionPlace& place : traits.places) {
+      for (const KvFormat format : {KvFormat::kInt8, KvFormat::kFp8}) {
+        EXPECT_EQ(traits.reads(place.device, format), traits.batch_invariant) << traits.name;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -32,9 +32,11 @@ TEST(Compat, AKvFormatNeedsADeviceAndABackendThatReadIt) {
   };
   EXPECT_TRUE(with(kCpuType, nullptr).ok());
   EXPECT_TRUE(with(kCpuType, &portable_attention()).ok());
-  EXPECT_EQ(with(kCudaType, nullptr).code(), StatusCode::kUnsupported);
+  EXPECT_TRUE(with(kCudaType, nullptr).ok());
+  EXPECT_TRUE(with(kCudaType, &flash_attention()).ok());
   EXPECT_EQ(with(kCudaType, &flashinfer_attention()).message(),
-            "--kv-cache-dtype int8 is built for the CPU only; use auto or fp8");
+            "--kv-cache-dtype int8 is not read by --attention-backend flashinfer; leave one of "
+            "them out, or use --attention-backend flash");
 }
 
 TEST(Compat, AKvFormatNeedsABackendThatReadsIt) {

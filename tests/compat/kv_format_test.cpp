@@ -13,7 +13,9 @@ TEST(KvFormat, NamesThatMeanSomething) {
   }
   EXPECT_EQ(choose_kv_format("float32", DeviceType::kCpu, DType::kF32).value(), KvFormat::kPlain);
   for (const char* name : {"int8", "int8_per_token_head"}) {
-    EXPECT_EQ(choose_kv_format(name, DeviceType::kCpu, DType::kF32).value(), KvFormat::kInt8);
+    for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
+      EXPECT_EQ(choose_kv_format(name, device, DType::kF32).value(), KvFormat::kInt8) << name;
+    }
   }
   for (const char* name : {"fp8", "fp8_e4m3", "fp8_inc", "fp8_ds_mla", "fp8_e5m2"}) {
     for (const DeviceType device : {DeviceType::kCpu, DeviceType::kCuda}) {
@@ -36,14 +38,12 @@ TEST(KvFormat, OthersSayWhatToUse) {
     const Result<KvFormat> format = choose_kv_format(name, device, DType::kF32);
     return format.ok() ? std::string() : format.status().message();
   };
-  EXPECT_EQ(message("int8", DeviceType::kCuda),
-            "--kv-cache-dtype int8 is built for the CPU only; use auto or fp8");
   for (const char* name : {"nvfp4", "int4", "fp8_per_token_head", "turboquant_k8v4", "float16"}) {
     EXPECT_EQ(message(name, DeviceType::kCpu),
               "--kv-cache-dtype " + std::string(name) + " is not built; use auto, int8 or fp8");
   }
   EXPECT_EQ(message("nvfp4", DeviceType::kCuda),
-            "--kv-cache-dtype nvfp4 is not built; use auto or fp8");
+            "--kv-cache-dtype nvfp4 is not built; use auto, int8 or fp8");
   EXPECT_EQ(message("bfloat16", DeviceType::kCpu),
             "--kv-cache-dtype bfloat16 is not the model's type, float32; use auto, int8 or fp8, or "
             "give --dtype bfloat16");

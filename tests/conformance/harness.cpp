@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "compat/kv_format.h"
 #include "device/device_traits.h"
 #include "engine/engine_impl.h"
 #include "model/golden.h"
@@ -31,11 +30,6 @@ std::string Variant::describe() const {
 std::string test_device_name() {
   const char* name = std::getenv("FORETOKEN_TEST_DEVICE");
   return name != nullptr ? name : "cpu";
-}
-
-bool has_kv_format(const std::string& name) {
-  const DeviceType type = find_device_type(test_device_name())->type;
-  return choose_kv_format(name, type, DType::kF32).ok();
 }
 
 int num_test_prompts(int most) {

@@ -43,8 +43,6 @@ struct RunResult {
 // FORETOKEN_TEST_DEVICE (cpu or cuda) and FORETOKEN_TEST_PROMPTS (4 at least, default 200;
 // sanitizer builds run fewer) choose where and how much.
 std::string test_device_name();
-// Whether --kv-cache-dtype takes this on that device.
-bool has_kv_format(const std::string& name);
 int num_test_prompts(int most);
 // `whole`, or a fifth of it in a run on fewer prompts than there are: of what is done many times
 // over.

@@ -63,7 +63,8 @@ void expect_int8_ids_of_one_rank(const Layout& layout, int count) {
 class Int8KvLayouts : public testing::TestWithParam<Layout> {
  protected:
   void SetUp() override {
-    if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
+    const std::string missing = missing_devices(GetParam().num_ranks());
+    if (!missing.empty()) GTEST_SKIP() << missing;
   }
 };
 

@@ -35,8 +35,7 @@ KINDS = [r"takes (latent attention|attention without latents).*, which this mode
          r"latents instead"]
 CPU_KINDS = KINDS + [r"'(flash|flash_mla|flashinfer|flashinfer_mla|flashmla|cutlass_mla)' does not "
                      r"exist on cpu"]
-CUDA_KINDS = KINDS + [r"--kv-cache-dtype int8 is built for the CPU only",
-                      r"--kv-cache-dtype fp8 is not read by --attention-backend "
+CUDA_KINDS = KINDS + [r"--kv-cache-dtype (int8|fp8) is not read by --attention-backend "
                       r"(flashinfer|flashinfer_mla|flashmla|cutlass_mla)"]
 
 

@@ -22,9 +22,6 @@ class ExactDrafts : public testing::TestWithParam<DrafterCase> {
   void SetUp() override {
     if (test_device() == nullptr) GTEST_SKIP() << "no device";
     const KvFormat kv_format = GetParam().kv_format;
-    if (kv_format == KvFormat::kInt8 && test_device()->type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
     const SpeculativeConfig config = GetParam().config(kDrafts);
     rig_ = std::make_unique<DraftRig>(GetParam().target(), std::vector{config},
                                       std::function<void(DrafterContext&)>(), "auto", kv_format);

@@ -24,9 +24,6 @@ class ListedDrafters : public testing::TestWithParam<DrafterCase> {
  protected:
   void SetUp() override {
     if (test_device() == nullptr) GTEST_SKIP() << "no device";
-    if (GetParam().kv_format == KvFormat::kInt8 && test_device()->type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
     const SpeculativeConfig config = GetParam().config(kListedDrafts);
     rig_ = std::make_unique<DraftRig>(GetParam().target(), std::vector{short_lookup(), config},
                                       std::function<void(DrafterContext&)>(), "auto",

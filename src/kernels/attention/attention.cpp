@@ -104,7 +104,7 @@ struct Costs<AttentionArgs> {
   static std::string shape(const AttentionArgs& a) {
     return sizes_text(a.num_heads, a.kv.head_dim) + " over " + std::to_string(a.kv.num_kv_heads) +
            (a.window > 0 ? ", window " + std::to_string(a.window) : "") +
-           (a.kv.format == KvFormat::kFp8 ? ", fp8" : "") + ", " + attention_family_name(a.family);
+           kv_format_suffix(a.kv.format) + ", " + attention_family_name(a.family);
   }
 };
 

@@ -16,6 +16,18 @@ enum class KvFormat : uint8_t {
   kFp8,    // codes of base/float8.h: element i is code i times the scale of the layer and head
 };
 
+// Behind the sizes in the shape of an op.
+constexpr const char* kv_format_suffix(KvFormat format) {
+  switch (format) {
+    case KvFormat::kInt8:
+      return ", int8";
+    case KvFormat::kFp8:
+      return ", fp8";
+    default:
+      return "";
+  }
+}
+
 // Latents (value_dim > 0) have in kInt8 and kFp8 the codes of the value_dim first elements, then a
 // float scale for each kLatentGroup of them, then the other elements as of kPlain; an element of a
 // group is its code times the scale, rounded to `dtype`.

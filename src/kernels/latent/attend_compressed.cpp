@@ -51,7 +51,7 @@ struct Costs<AttendCompressedArgs> {
             .flops = 4 * seen * width};
   }
   static std::string shape(const AttendCompressedArgs& a) {
-    return sizes_text(a.num_heads, a.head_dim) + (entry_form(a).has_codes() ? ", fp8" : "");
+    return sizes_text(a.num_heads, a.head_dim) + kv_format_suffix(a.format);
   }
 };
 

@@ -22,10 +22,6 @@ Variant int8(Variant variant) {
 
 class Int8Kv : public ::testing::TestWithParam<SampledDrafter> {
  protected:
-  void SetUp() override {
-    if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
-  }
-
   static std::vector<std::string> prompts() { return bench_prompts(num_test_prompts(16)); }
 
   // Without speculation, one request after the other.
@@ -108,19 +104,12 @@ void expect_same_without_drafts(bool sampled) {
   }
 }
 
-TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) {
-  if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
-  expect_same_without_drafts(false);
-}
+TEST(Int8KvWithoutDrafts, BatchesChunksPreemptionAndHits) { expect_same_without_drafts(false); }
 
-TEST(Int8KvWithoutDrafts, TheSameSampled) {
-  if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
-  expect_same_without_drafts(true);
-}
+TEST(Int8KvWithoutDrafts, TheSameSampled) { expect_same_without_drafts(true); }
 
 // A mask and a score of one's own change scores of codes.
 TEST(Int8KvWithMasks, DraftsBatchesAndChunksChangeNothing) {
-  if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
   const std::vector<std::string> prompts = bench_prompts(num_test_prompts(8));
   const auto run = [&](const Variant& variant, const char* backend, const char* drafter) {
     EngineConfig config = config_of(int8(variant), bundled_model());
@@ -140,7 +129,6 @@ TEST(Int8KvWithMasks, DraftsBatchesAndChunksChangeNothing) {
 
 // Latents have a scale for each 128 of their codes.
 TEST(Int8KvLatents, DraftsBatchesAndHitsChangeNothing) {
-  if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
   constexpr const char* kKind = "mtp_chained";
   const test::DialledSet& set = test::DialledSet::of("DeepseekV3ForCausalLM");
   const std::vector<Request> requests = dialled_requests(set, kKind, num_test_prompts(5), 24);
@@ -162,7 +150,6 @@ TEST(Int8KvLatents, DraftsBatchesAndHitsChangeNothing) {
 
 // Other kernels than those of the model's own type would hide a flag that does nothing.
 TEST(Int8KvWithoutDrafts, IsNotTheModelsType) {
-  if (!has_kv_format("int8")) GTEST_SKIP() << "int8 is not built for the device";
   EngineConfig config = config_of({}, bundled_model());
   config.num_gpu_blocks_override = 0;
   config.kv_cache_memory_bytes = int64_t{8} << 20;

@@ -116,9 +116,7 @@ TEST(KvOffload, PreemptedSequencesGoOnAsTheyWere) { expect_same_preempted("", "a
 TEST(KvOffload, PreemptedSequencesGoOnAsTheyWereWithDrafts) {
   expect_same_preempted("eagle3", "auto");
 }
-TEST(KvOffload, ScalesMoveWithTheirEntries) {
-  expect_same_preempted("draft_model", has_kv_format("int8") ? "int8" : "fp8");
-}
+TEST(KvOffload, ScalesMoveWithTheirEntries) { expect_same_preempted("draft_model", "int8"); }
 
 // Each rank keeps its part of the same blocks.
 class KvOffloadRanks : public ::testing::TestWithParam<const char*> {};

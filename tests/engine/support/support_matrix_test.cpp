@@ -25,7 +25,8 @@ TEST(SupportMatrix, ThePageSaysWhatTheBuildDecides) {
 TEST(SupportMatrix, EveryNoHasItsSentence) {
   const std::string text = support_matrix();
   for (const char* part :
-       {"| portable | cuda | yes | no |", "- --kv-cache-dtype int8 is built for the CPU only",
+       {"| portable | cuda | yes | yes |",
+        "- --kv-cache-dtype int8 is not read by --attention-backend flashinfer_mla",
         "- --kv-cache-dtype fp8 is not read by --attention-backend flashinfer", "| ngram | none |",
         "drafts are repaired", "| logits processors | yes | yes | yes | yes | yes |",
         "| 13 | LlamaForCausalLM | eagle |", "| FLASHMLA | cuda | yes |",

@@ -349,14 +349,7 @@ void Attending::merge(AttentionArgs args, int own) {
                                  .dtype = form_.dtype});
 }
 
-class SharedContext : public testing::TestWithParam<Form> {
- protected:
-  void SetUp() override {
-    if (GetParam().format == KvFormat::kInt8 && test_device()->type() != DeviceType::kCpu) {
-      GTEST_SKIP() << "int8 is the CPU's";
-    }
-  }
-};
+class SharedContext : public testing::TestWithParam<Form> {};
 
 // First positions, of which some ranks see nothing; runs as of verified drafts, far and near.
 const std::vector<int32_t>& seen_from() {

@@ -20,10 +20,10 @@ bool is_portable(AttentionFamily family) {
   return family == AttentionFamily::kPortable || family == AttentionFamily::kFlex;
 }
 
-// Distances, and codes with a scale of each entry, are known to the plain kernel alone.
+// Distances are known to the plain kernel alone.
 bool uses_tensor_cores(const AttentionArgs& args) {
   const KvLayer& kv = args.kv;
-  if (kv.value_dim > 0 || weighs_distances(args) || kv.format == KvFormat::kInt8) return false;
+  if (kv.value_dim > 0 || weighs_distances(args)) return false;
   switch (kv.head_dim) {
     case 64:
     case 80:

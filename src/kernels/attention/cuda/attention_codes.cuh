@@ -1,11 +1,13 @@
 #pragma once
+#include "kernels/attention/kv_layer.h"
 #include "kernels/cuda/mma.cuh"
 
-// Codes of KvFormat::kFp8 as operands of the tensor cores. A word of shared memory holds the codes
-// of four neighbouring dimensions; widened, they are two pairs of bfloat16: those of the even
-// dimensions and those of the odd ones. So of each 16 dimensions the even ones come first, then the
-// odd ones: queries are turned into that order for the products with keys, and so the results come
-// out of the products with values. All kernels keep it, for the order of a sum is part of its bits.
+// Codes of KvFormat::kFp8 and kInt8 as operands of the tensor cores. A word of shared memory holds
+// the codes of four neighbouring dimensions; widened, they are two pairs of bfloat16: those of the
+// even dimensions and those of the odd ones. So of each 16 dimensions the even ones come first,
+// then the odd ones: queries are turned into that order for the products with keys, and so the
+// results come out of the products with values. All kernels keep it, for the order of a sum is part
+// of its bits.
 namespace foretoken::cuda {
 
 struct WidenedCodes {
@@ -27,6 +29,28 @@ __device__ inline uint32_t raise_exponents(uint32_t pair) {
 __device__ inline WidenedCodes widen_codes(uint32_t four) {
   return {raise_exponents((four << 8 & 0x80008000u) | (four << 4 & 0x07f007f0u)),
           raise_exponents((four & 0x80008000u) | (four >> 4 & 0x07f007f0u))};
+}
+
+// Pairs of 128 and the seven low bits of a code, less 128, or 256 where the code is negative.
+__device__ inline uint32_t signed_pair(uint32_t codes) {
+  constexpr uint32_t k128 = 0x43004300, kOne = 0x3f803f80;
+  uint32_t pair;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;"
+      : "=r"(pair)
+      : "r"((codes & 0x00800080u) | k128), "r"(kOne ^ 0x80008000u),
+        "r"((codes & 0x007f007fu) | k128));
+  return pair;
+}
+
+// The same of KvFormat::kInt8, without the scales of entries.
+__device__ inline WidenedCodes widen_integers(uint32_t four) {
+  return {signed_pair(four), signed_pair(four >> 8)};
+}
+
+template <KvFormat Format>
+__device__ WidenedCodes widen(uint32_t four) {
+  if constexpr (Format == KvFormat::kInt8) return widen_integers(four);
+  return widen_codes(four);
 }
 
 // Of two words of two dimensions each, the even and the odd ones.

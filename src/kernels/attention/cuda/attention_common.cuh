@@ -7,7 +7,8 @@ namespace foretoken::cuda {
 // Kernels by type and head size: tensor cores for queries of bfloat16 with the head sizes of
 // `uses_tensor_cores`, plain float arithmetic for the rest and where values are the front of keys.
 // Codes of KvFormat::kFp8 become bfloat16 on the way to the tensor cores, exactly, without the
-// scales of their heads: those join the score's factor and the result.
+// scales of their heads: those join the score's factor and the result. So do those of kInt8, whose
+// scales multiply each product and each weight.
 //
 // All reduce the KV positions of a split (AttentionSplits) to a partial result (highest score, sum
 // of weights, weighted sum of values) and merge the partial results in ascending order with
@@ -41,6 +42,10 @@ bool launch_attention_wgmma_codes(const AttentionArgs& args, const LongCut& cut,
 void launch_attention_short_codes(const AttentionArgs& args, AttentionSchedule schedule,
                                   cudaStream_t stream);
 void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream);
+// The same of KvFormat::kInt8, for which the asynchronous products have no kernel.
+void launch_attention_short_integers(const AttentionArgs& args, AttentionSchedule schedule,
+                                     cudaStream_t stream);
+void launch_attention_long_integers(const AttentionArgs& args, cudaStream_t stream);
 // Rows of at most 1,024 with the copy engine and work that the device deals out; false where the
 // device, the head size, the block size or slopes do not allow it, and then nothing is launched.
 bool launch_attention_stream(const AttentionArgs& args, cudaStream_t stream);

@@ -5,11 +5,11 @@ namespace foretoken::cuda {
 void launch_attention_short_codes(const AttentionArgs& args, AttentionSchedule schedule,
                                   cudaStream_t stream) {
   for_head_dim(args.kv.head_dim,
-               [&](auto dim) { launch_short<dim, true>(args, schedule, stream); });
+               [&](auto dim) { launch_short<dim, KvFormat::kFp8>(args, schedule, stream); });
 }
 
 void launch_attention_long_codes(const AttentionArgs& args, cudaStream_t stream) {
-  for_head_dim(args.kv.head_dim, [&](auto dim) { launch_long<dim, true>(args, stream); });
+  for_head_dim(args.kv.head_dim, [&](auto dim) { launch_long<dim, KvFormat::kFp8>(args, stream); });
 }
 
 }  // namespace foretoken::cuda

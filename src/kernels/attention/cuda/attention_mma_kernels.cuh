@@ -4,9 +4,9 @@
 #include "kernels/attention/cuda/attention_codes.cuh"
 #include "kernels/attention/cuda/attention_rows.cuh"
 
-// Attention by mma.sync, for every GPU and head size of the tensor cores. Codes: keys and values
-// are those of KvFormat::kFp8; attention_mma_codes.cu has these kernels, attention_mma.cu the
-// others.
+// Attention by mma.sync, for every GPU and head size of the tensor cores. attention_mma_codes.cu
+// has the kernels for KvFormat::kFp8, attention_mma_integers.cu those for kInt8, attention_mma.cu
+// the others.
 namespace foretoken::cuda {
 namespace {
 
@@ -16,32 +16,66 @@ constexpr int kGroupsForShort = 2;
 constexpr int kManyRows = 1024;
 constexpr int kWindow = 8;  // rows of a block when there are many
 
-// The chunks of 16 bytes of a key or value.
-template <int Dim, bool Codes>
-inline constexpr int kKvChunks = Codes ? Dim / 16 : Dim / 8;
+// The chunks of 16 bytes of a key or value, without its scale.
+template <int Dim, KvFormat Format>
+inline constexpr int kKvChunks = Format == KvFormat::kPlain ? Dim / 8 : Dim / 16;
+
+// A unit of keys or of values in shared memory: chunks, and behind them the scales of kInt8.
+template <int Dim, KvFormat Format>
+struct UnitTile {
+  static constexpr int kChunkBytes = kUnit * kKvChunks<Dim, Format> * 16;
+  static constexpr int kBytes = kChunkBytes + (Format == KvFormat::kInt8 ? kUnit * 4 : 0);
+
+  __device__ static char* scale(char* tile, int row) { return tile + kChunkBytes + row * 4; }
+  // Of positions n * 8 + 2 (lane % 4) and the next.
+  __device__ static float2 scales(const char* tile, int n) {
+    const int row = n * 8 + threadIdx.x % 4 * 2;
+    return *reinterpret_cast<const float2*>(tile + kChunkBytes + row * 4);
+  }
+};
+
+// An entry of kInt8 from global memory to row `row` of a tile, by words, which is what it is
+// aligned to. word: below Dim / 4 of codes, else the scale. entry: -1 for zeros.
+template <int Dim>
+__device__ void copy_integers(char* tile, const void* cache, int row, int word, int entry) {
+  using Tile = UnitTile<Dim, KvFormat::kInt8>;
+  constexpr int kChunks = kKvChunks<Dim, KvFormat::kInt8>;
+  const char* from = static_cast<const char*>(cache) + int64_t{max(entry, 0)} * (Dim + 4);
+  char* to = word < Dim / 4 ? tile + chunk_offset<kChunks>(row, word / 4) + word % 4 * 4
+                            : Tile::scale(tile, row);
+  copy4_async(to, from + word * 4, entry >= 0);
+}
 
 // Copies K and V of a tile's positions from `begin` on; positions that no row sees become zero.
-template <int Dim, int Groups, bool Codes>
+template <int Dim, int Groups, KvFormat Format>
 __device__ void load_kv(const AttentionArgs& args, const QueryTile& tile, int begin, char* k_tile,
                         char* v_tile) {
-  constexpr int kChunks = kKvChunks<Dim, Codes>;
+  constexpr bool kIntegers = Format == KvFormat::kInt8;
+  constexpr int kChunks = kKvChunks<Dim, Format>;
+  constexpr int kPieces = kIntegers ? Dim / 4 + 1 : kChunks;         // of an entry
   constexpr int kRows = kUnit / (Groups * Shape<Dim>::kValueParts);  // of a warp
+  constexpr int kUnrolled = kIntegers ? 2 : kRows * kPieces / 32 + 1;
   const int lane = threadIdx.x % 32;
   const int first = threadIdx.x / 32 * kRows;
   const int position = begin + first + lane;
   const bool seen = lane < kRows && position >= tile.first_kv && position <= tile.last_kv;
   const int my_entry =
       seen ? static_cast<int>(kv_entry(args, tile.slot, position, tile.kv_head)) : -1;
-#pragma unroll
-  for (int i = 0; i < kRows * kChunks; i += 32) {
-    const int row = (i + lane) / kChunks;
-    const int chunk = (i + lane) % kChunks;
+#pragma unroll kUnrolled
+  for (int i = 0; i < kRows * kPieces; i += 32) {
+    const int row = (i + lane) / kPieces;
+    const int piece = (i + lane) % kPieces;
     const int entry = __shfl_sync(0xffffffffu, my_entry, row);
-    if (kRows * kChunks % 32 != 0 && row >= kRows) continue;
-    const int64_t from = (int64_t{max(entry, 0)} * kChunks + chunk) * 16;
-    const uint32_t to = chunk_offset<kChunks>(first + row, chunk);
-    copy16_async(k_tile + to, static_cast<const char*>(args.kv.k) + from, entry >= 0);
-    copy16_async(v_tile + to, static_cast<const char*>(args.kv.v) + from, entry >= 0);
+    if (kRows * kPieces % 32 != 0 && row >= kRows) continue;
+    if constexpr (kIntegers) {
+      copy_integers<Dim>(k_tile, args.kv.k, first + row, piece, entry);
+      copy_integers<Dim>(v_tile, args.kv.v, first + row, piece, entry);
+    } else {
+      const int64_t from = (int64_t{max(entry, 0)} * kChunks + piece) * 16;
+      const uint32_t to = chunk_offset<kChunks>(first + row, piece);
+      copy16_async(k_tile + to, static_cast<const char*>(args.kv.k) + from, entry >= 0);
+      copy16_async(v_tile + to, static_cast<const char*>(args.kv.v) + from, entry >= 0);
+    }
   }
 }
 
@@ -127,7 +161,7 @@ __device__ void multiply_pv(Partial<Dim>& part, const Scores<Dim>& weights, cons
 }
 
 // With the codes of 16 dimensions of 32 positions at a time.
-template <int Dim>
+template <int Dim, KvFormat Format>
 __device__ void multiply_qk_codes(Scores<Dim>& scores, const char* q_tile, const char* k_tile) {
   const int lane = threadIdx.x % 32;
   const uint32_t q = shared_address(q_tile);
@@ -140,17 +174,30 @@ __device__ void multiply_qk_codes(Scores<Dim>& scores, const char* q_tile, const
 #pragma unroll
     for (int n = 0; n < kUnit / 8; n += 4) {
       uint32_t words[4];
-      load_matrices(words, k + chunk_offset<kKvChunks<Dim, true>>(n * 8 + lane, d));
+      load_matrices(words, k + chunk_offset<kKvChunks<Dim, Format>>(n * 8 + lane, d));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const WidenedCodes b = widen_codes(words[i]);
+        const WidenedCodes b = widen<Format>(words[i]);
         mma_bf16(scores[n + i], a[0], a[1], a[2], a[3], b.even, b.odd);
       }
     }
   }
 }
 
+// Of each position times the scale of its entry.
 template <int Dim>
+__device__ void scale_positions(Scores<Dim>& products, const char* tile) {
+#pragma unroll
+  for (int n = 0; n < kUnit / 8; ++n) {
+    const float2 scales = UnitTile<Dim, KvFormat::kInt8>::scales(tile, n);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      products[n][i] = __fmul_rn(products[n][i], i % 2 == 0 ? scales.x : scales.y);
+    }
+  }
+}
+
+template <int Dim, KvFormat Format>
 __device__ void multiply_pv_codes(Partial<Dim>& part, const Scores<Dim>& weights,
                                   const char* v_tile) {
   const int lane = threadIdx.x % 32;
@@ -168,11 +215,11 @@ __device__ void multiply_pv_codes(Partial<Dim>& part, const Scores<Dim>& weights
     for (int d = 0; d < Shape<Dim>::kValueDim / 16; ++d) {
       uint32_t words[4];
       load_matrices_transposed(
-          words, v + chunk_offset<kKvChunks<Dim, true>>(n * 8 + lane, first_chunk + d));
+          words, v + chunk_offset<kKvChunks<Dim, Format>>(n * 8 + lane, first_chunk + d));
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const WidenedCodes near = widen_codes(words[i * 2]);
-        const WidenedCodes far = widen_codes(words[i * 2 + 1]);
+        const WidenedCodes near = widen<Format>(words[i * 2]);
+        const WidenedCodes far = widen<Format>(words[i * 2 + 1]);
         mma_bf16(part.values[d * 2], a[i][0], a[i][1], a[i][2], a[i][3], near.even, far.even);
         mma_bf16(part.values[d * 2 + 1], a[i][0], a[i][1], a[i][2], a[i][3], near.odd, far.odd);
       }
@@ -180,30 +227,32 @@ __device__ void multiply_pv_codes(Partial<Dim>& part, const Scores<Dim>& weights
   }
 }
 
-template <int Dim, bool Codes>
+template <int Dim, KvFormat Format>
 __device__ void add_tile(Partial<Dim>& part, int begin, const RowLimits& limits,
                          const Scoring& scoring, const char* q_tile, const char* k_tile,
                          const char* v_tile) {
   if (begin > limits.group_last) return;
   Scores<Dim> scores = {};
-  if constexpr (Codes) {
-    multiply_qk_codes<Dim>(scores, q_tile, k_tile);
+  if constexpr (Format != KvFormat::kPlain) {
+    multiply_qk_codes<Dim, Format>(scores, q_tile, k_tile);
   } else {
     multiply_qk<Dim>(scores, q_tile, k_tile);
   }
+  if constexpr (Format == KvFormat::kInt8) scale_positions<Dim>(scores, k_tile);
   if (scoring.capped) cap_products<Dim>(scores, scoring);
   apply_softmax<Dim>(part, scores, begin, limits, scoring.scale);
-  if constexpr (Codes) {
-    multiply_pv_codes<Dim>(part, scores, v_tile);
+  if constexpr (Format == KvFormat::kInt8) scale_positions<Dim>(scores, v_tile);
+  if constexpr (Format != KvFormat::kPlain) {
+    multiply_pv_codes<Dim, Format>(part, scores, v_tile);
   } else {
     multiply_pv<Dim>(part, scores, v_tile);
   }
 }
 
-template <int Dim, int Groups, bool Codes>
+template <int Dim, int Groups, KvFormat Format>
 struct BlockShape {
   static constexpr int kThreads = Groups * Shape<Dim>::kValueParts * 32;
-  static constexpr int kUnitBytes = kUnit * kKvChunks<Dim, Codes> * 16;
+  static constexpr int kUnitBytes = UnitTile<Dim, Format>::kBytes;
   static constexpr int kBytes = kStages * 2 * kUnitBytes + Groups * kGroupRows * Dim * 2;
 };
 
@@ -222,10 +271,10 @@ struct UnitWalk {
   }
 };
 
-template <int Dim, int Groups, bool Codes>
+template <int Dim, int Groups, KvFormat Format>
 __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, int which,
                        const QueryTile& tile, char* shared) {
-  constexpr int kUnitBytes = BlockShape<Dim, Groups, Codes>::kUnitBytes;
+  constexpr int kUnitBytes = BlockShape<Dim, Groups, Format>::kUnitBytes;
   char* q_tile = shared + kStages * 2 * kUnitBytes;
   UnitWalk next{tile.first_kv / kUnit, tile.last_kv / kUnit, schedule.num_parts};
   next.start(which);
@@ -233,21 +282,22 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
   const auto load = [&](int stage) {
     char* k_tile = shared + stage % kStages * 2 * kUnitBytes;
     if (next.valid()) {
-      load_kv<Dim, Groups, Codes>(args, tile, next.unit * kUnit, k_tile, k_tile + kUnitBytes);
+      load_kv<Dim, Groups, Format>(args, tile, next.unit * kUnit, k_tile, k_tile + kUnitBytes);
       next.advance();
     }
     commit_copies();
   };
   UnitWalk walk = next;
-  if constexpr (Codes) {
+  if constexpr (Format != KvFormat::kPlain) {
     load_q_for_codes<Dim, Groups>(args, tile, q_tile);
   } else {
     load_q<Dim, Groups>(args, tile, q_tile);
   }
   load(0);
   const RowLimits limits = row_limits<Dim>(args, tile);
-  const Scoring scoring =
-      Codes ? scoring_of_codes(args, tile.first_row, tile.kv_head) : scoring_of(args);
+  const Scoring scoring = Format == KvFormat::kFp8
+                              ? scoring_of_codes(args, tile.first_row, tile.kv_head)
+                              : scoring_of(args);
   Partial<Dim> running;
   Partial<Dim> part;
   for (int stage = 0; walk.valid(); ++stage, walk.advance()) {
@@ -255,13 +305,14 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
     wait_copies<1>();
     __syncthreads();
     const char* k_tile = shared + stage % kStages * 2 * kUnitBytes;
-    add_tile<Dim, Codes>(part, walk.unit * kUnit, limits, scoring, q_tile, k_tile,
-                         k_tile + kUnitBytes);
+    add_tile<Dim, Format>(part, walk.unit * kUnit, limits, scoring, q_tile, k_tile,
+                          k_tile + kUnitBytes);
     __syncthreads();
     if (!ends_split(walk.unit) && walk.unit < walk.last) continue;
     finish(part);
     if (schedule.num_parts > 1) {
-      store_partial<Dim, Codes>(args, tile, schedule.max_splits, split_of_unit(walk.unit), part);
+      store_partial<Dim, Format != KvFormat::kPlain>(args, tile, schedule.max_splits,
+                                                     split_of_unit(walk.unit), part);
     } else {
       merge_into<Dim>(running, part);
     }
@@ -269,15 +320,15 @@ __device__ void attend(const AttentionArgs& args, AttentionSchedule schedule, in
   }
   wait_copies<0>();
   if (schedule.num_parts > 1) return;
-  if constexpr (Codes) {
+  if constexpr (Format != KvFormat::kPlain) {
     store_result_of_codes<Dim>(args, tile, running);
   } else {
     store_result<Dim>(args, tile, running);
   }
 }
 
-template <int Dim, bool Codes>
-__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong, Codes>::kThreads)
+template <int Dim, KvFormat Format>
+__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong, Format>::kThreads)
     attention_mma_long_kernel(AttentionArgs args, TileShape shape) {
   extern __shared__ __align__(128) char shared[];
   wait_for_previous();
@@ -285,15 +336,15 @@ __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForLong, Codes>::kThrea
   TileWalk walk = tiles_of_block(args, shape);
   for (walk.next(); walk.tile.num_tokens > 0; walk.next()) {
     __syncthreads();
-    attend<Dim, kGroupsForLong, Codes>(args, {1, 0}, 0, walk.tile, shared);
+    attend<Dim, kGroupsForLong, Format>(args, {1, 0}, 0, walk.tile, shared);
   }
 }
 
 // Block (`window` token rows from `first_row` on, KV head and group of its query heads, part of the
 // splits). See LongCut::overlaps: the last row of a long context takes one block as long as many
 // others' work.
-template <int Dim, bool Codes>
-__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort, Codes>::kThreads)
+template <int Dim, KvFormat Format>
+__global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort, Format>::kThreads)
     attention_mma_short_kernel(AttentionArgs args, AttentionSchedule schedule, TileShape shape,
                                int window, int first_row) {
   extern __shared__ __align__(128) char shared[];
@@ -310,14 +361,14 @@ __global__ void __launch_bounds__(BlockShape<Dim, kGroupsForShort, Codes>::kThre
                      schedule.first_end};
   for (walk.next(); walk.tile.num_tokens > 0; walk.next()) {
     __syncthreads();
-    attend<Dim, kGroupsForShort, Codes>(args, schedule, blockIdx.z, walk.tile, shared);
+    attend<Dim, kGroupsForShort, Format>(args, schedule, blockIdx.z, walk.tile, shared);
   }
 }
 
-template <int Dim, bool Codes>
+template <int Dim, KvFormat Format>
 void launch_long(const AttentionArgs& args, cudaStream_t stream) {
-  using Block = BlockShape<Dim, kGroupsForLong, Codes>;
-  const auto kernel = attention_mma_long_kernel<Dim, Codes>;
+  using Block = BlockShape<Dim, kGroupsForLong, Format>;
+  const auto kernel = attention_mma_long_kernel<Dim, Format>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
   if (raised != cudaSuccess) return;
@@ -326,10 +377,10 @@ void launch_long(const AttentionArgs& args, cudaStream_t stream) {
   launch_kernel(kernel, grid, Block::kThreads, Block::kBytes, stream, args, shape);
 }
 
-template <int Dim, bool Codes>
+template <int Dim, KvFormat Format>
 void launch_short(const AttentionArgs& args, AttentionSchedule schedule, cudaStream_t stream) {
-  using Block = BlockShape<Dim, kGroupsForShort, Codes>;
-  const auto kernel = attention_mma_short_kernel<Dim, Codes>;
+  using Block = BlockShape<Dim, kGroupsForShort, Format>;
+  const auto kernel = attention_mma_short_kernel<Dim, Format>;
   const cudaError_t raised =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Block::kBytes);
   if (raised != cudaSuccess) return;

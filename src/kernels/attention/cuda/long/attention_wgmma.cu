@@ -31,7 +31,7 @@ bool launch_attention_wgmma(const AttentionArgs& args, const LongCut& cut, cudaS
       launch_attention_fa3(args, stream)) {
     return true;
   }
-  if (args.kv.block_size % kLoadRun != 0) return false;
+  if (args.kv.block_size % kLoadRun != 0 || args.kv.format == KvFormat::kInt8) return false;
   if (args.kv.format == KvFormat::kFp8) return launch_attention_wgmma_codes(args, cut, stream);
   if (takes_wide(args, cut)) return launch_attention_wgmma_wide(args, cut, stream);
   return launch_long_runs<false, false>(args, cut, stream);

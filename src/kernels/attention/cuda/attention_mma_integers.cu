@@ -1,0 +1,16 @@
+#include "kernels/attention/cuda/attention_mma_kernels.cuh"
+
+namespace foretoken::cuda {
+
+void launch_attention_short_integers(const AttentionArgs& args, AttentionSchedule schedule,
+                                     cudaStream_t stream) {
+  for_head_dim(args.kv.head_dim,
+               [&](auto dim) { launch_short<dim, KvFormat::kInt8>(args, schedule, stream); });
+}
+
+void launch_attention_long_integers(const AttentionArgs& args, cudaStream_t stream) {
+  for_head_dim(args.kv.head_dim,
+               [&](auto dim) { launch_long<dim, KvFormat::kInt8>(args, stream); });
+}
+
+}  // namespace foretoken::cuda
