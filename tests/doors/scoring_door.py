@@ -146,6 +146,8 @@ class Scoring(door.DoorCase):
         self.assertEqual(len(ranked), 4)
         self.assertEqual((ranked[0]["index"], sorted(ranked[0])), (1, ["index", "logit"]))
         self.post("/v1/ranking", {**body, "truncate": "NONE"}, 400)
+        hosted = self.post("/v1/retrieval/nvidia/reranker/reranking", {**body, "truncate": "END"}).json
+        self.assertEqual(hosted["rankings"], ranked)
 
     def test_pooling(self):
         wanted = self.vectors(TEXTS)

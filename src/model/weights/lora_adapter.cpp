@@ -27,24 +27,35 @@ struct LoraPair {
 };
 using LoraPairs = std::map<std::string, LoraPair>;
 
-// The ending of a tensor's name that says which matrix it is; PEFT once wrote the adapter's own
-// name, too.
+// The ending of a tensor's name that says which matrix it is.
 struct LoraEnding {
   const char* text;
   const TensorView* LoraPair::* place;
 };
-constexpr LoraEnding kLoraEndings[] = {
-    {".lora_A.weight", &LoraPair::a},
-    {".lora_B.weight", &LoraPair::b},
-    {".lora_A.default.weight", &LoraPair::a},
-    {".lora_B.default.weight", &LoraPair::b},
-    {".lora_embedding_A", &LoraPair::a},
-    {".lora_embedding_B", &LoraPair::b},
-    {".lora_embedding_A.default", &LoraPair::a},
-    {".lora_embedding_B.default", &LoraPair::b},
-    {".lora_magnitude_vector", &LoraPair::magnitude},
-    {".lora_magnitude_vector.weight", &LoraPair::magnitude},
-    {".lora_magnitude_vector.default.weight", &LoraPair::magnitude}};
+constexpr LoraEnding kLoraEndings[] = {{".lora_A.weight", &LoraPair::a},
+                                       {".lora_B.weight", &LoraPair::b},
+                                       {".lora_embedding_A", &LoraPair::a},
+                                       {".lora_embedding_B", &LoraPair::b},
+                                       {".lora_magnitude_vector", &LoraPair::magnitude},
+                                       {".lora_magnitude_vector.weight", &LoraPair::magnitude}};
+
+// PEFT's files leave out the name of the adapter that a model in memory has behind these, as
+// `default`; those of its older releases and of other trainers have it.
+std::string without_adapter_name(const std::string& tensor) {
+  for (const std::string_view matrix : {".lora_A.", ".lora_B.", ".lora_embedding_A.",
+                                        ".lora_embedding_B.", ".lora_magnitude_vector."}) {
+    const size_t at = tensor.find(matrix);
+    if (at == tensor.npos) continue;
+    const std::string kept = tensor.substr(0, at + matrix.size() - 1);
+    const std::string rest = tensor.substr(kept.size() + 1);
+    if (rest.ends_with(".weight")) {
+      const std::string name = rest.substr(0, rest.size() - std::strlen(".weight"));
+      return name.find('.') == name.npos ? kept + ".weight" : tensor;
+    }
+    return rest == "weight" || rest.find('.') != rest.npos ? tensor : kept;
+  }
+  return tensor;
+}
 
 constexpr std::string_view kOriginal = "original_module.";
 // MonteCLoRA's, whose model is a plain one once it is trained.
@@ -163,8 +174,9 @@ Status find_token_ids(const AdapterFile& file, const PeftConfig& config, LoraAda
 Result<LoraPairs> find_pairs(const AdapterFile& file, LoraAdapter* adapter) {
   const std::string& path = file.path;
   LoraPairs pairs;
-  for (const auto& [name, tensor] : file.tensors()) {
-    if (is_original(file, name) || name.find(kSampler) != name.npos) continue;
+  for (const auto& [own_name, tensor] : file.tensors()) {
+    if (is_original(file, own_name) || own_name.find(kSampler) != own_name.npos) continue;
+    const std::string name = without_adapter_name(own_name);
     const auto* ending = std::ranges::find_if(
         kLoraEndings, [&](const LoraEnding& each) { return name.ends_with(each.text); });
     if (ending == std::end(kLoraEndings)) {

@@ -7,6 +7,7 @@
 #include "serve/fields/request_body.h"
 #include "serve/fields/request_warnings.h"
 #include "serve/openai/score_request.h"
+#include "serve/openai/vector_form.h"
 
 namespace foretoken {
 namespace {
@@ -17,12 +18,14 @@ void read_embedding_types(JsonFields& fields, CohereEmbedRequest* request) {
   std::vector<std::string> types = {"float"};
   fields.read("embedding_types", &types);
   for (const std::string& type : types) {
-    if (type == "float" || type == "base64") continue;
-    fields.fail("'embedding_types' may have \"float\" and \"base64\" here, not \"" +
-                shown_name(type) + "\"");
+    if (type != "float" && type != "base64" && !type_of_signs(type)) {
+      fields.fail(
+          "'embedding_types' may have \"float\", \"base64\", \"binary\" and \"ubinary\" here, not "
+          "\"" +
+          shown_name(type) + "\"");
+    }
+    if (std::ranges::count(request->types, type) == 0) request->types.push_back(type);
   }
-  request->numbers = std::ranges::count(types, "float") > 0;
-  request->base64 = std::ranges::count(types, "base64") > 0;
   if (types.empty()) fields.fail("'embedding_types' is an empty list; give [\"float\"]");
 }
 
@@ -85,23 +88,18 @@ Status shorten_texts(const Engine& engine, CohereEmbedRequest* request) {
 }
 
 std::string CohereEmbedFormat::whole(const std::vector<const OutputSum*>& sums) {
-  const OpenAiRequest& as_numbers = request_.embeddings;
-  OpenAiRequest as_base64 = as_numbers;
-  as_base64.vectors.base64 = true;
   json vectors = json::object();
-  if (request_.numbers) vectors["float"] = json::array();
-  if (request_.base64) vectors["base64"] = json::array();
-  int64_t num_tokens = 0;
-  for (const OutputSum* sum : sums) {
-    const RequestOutput& output = sum->choices().front();
-    num_tokens += output.stats.num_prompt_tokens;
-    if (request_.numbers) {
-      vectors["float"].push_back(embedding_value(as_numbers, output.embedding));
-    }
-    if (request_.base64) {
-      vectors["base64"].push_back(embedding_value(as_base64, output.embedding));
+  for (const std::string& type : request_.types) {
+    OpenAiRequest request = request_.embeddings;
+    request.vectors.base64 = type == "base64";
+    request.vectors.type = type_of_signs(type).value_or(VectorForm::Type::kFloat32);
+    vectors[type] = json::array();
+    for (const OutputSum* sum : sums) {
+      vectors[type].push_back(embedding_value(request, sum->choices().front().embedding));
     }
   }
+  int64_t num_tokens = 0;
+  for (const OutputSum* sum : sums) num_tokens += sum->choices().front().stats.num_prompt_tokens;
   json body = {
       {"id", label().id},
       {"embeddings", std::move(vectors)},

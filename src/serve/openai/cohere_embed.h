@@ -12,8 +12,7 @@ namespace foretoken {
 struct CohereEmbedRequest {
   OpenAiRequest embeddings;        // of `texts`
   std::vector<std::string> texts;  // as they came
-  bool numbers = true;             // "embedding_types" has "float"
-  bool base64 = false;
+  std::vector<std::string> types;  // "embedding_types", each once
   // Longer texts are embedded by their beginning; 0: as much as the model takes. Unset: they are
   // errors, or cut at their beginning.
   std::optional<int> max_tokens;
@@ -26,7 +25,7 @@ Result<CohereEmbedRequest> parse_cohere_embed(const nlohmann::ordered_json& body
 // Cuts what is too long at its end. Needs the model's tokenizer.
 Status shorten_texts(const Engine& engine, CohereEmbedRequest* request);
 
-// {"id", "embeddings": {"float", "base64"}, "texts", "meta", "response_type"}.
+// {"id", "embeddings": {"float", "base64", "binary", "ubinary"}, "texts", "meta", "response_type"}.
 class CohereEmbedFormat final : public PooledFormat {
  public:
   CohereEmbedFormat(CohereEmbedRequest request, OpenAiLabel label)

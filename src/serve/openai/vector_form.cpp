@@ -18,8 +18,27 @@ void append_bytes(T value, bool big_endian, std::string* bytes) {
   }
 }
 
+bool is_of_signs(VectorForm::Type type) {
+  return type == VectorForm::Type::kSigns || type == VectorForm::Type::kSignsLess128;
+}
+
+// Where their number is no multiple of eight, the last byte ends with zeros.
+std::vector<int> signs_of(const std::vector<float>& values, VectorForm::Type type) {
+  std::vector<int> bytes((values.size() + 7) / 8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] > 0) bytes[i / 8] |= 128 >> i % 8;
+  }
+  if (type == VectorForm::Type::kSigns) return bytes;
+  for (int& byte : bytes) byte -= 128;
+  return bytes;
+}
+
 std::string packed_values(const std::vector<float>& values, const VectorForm& form) {
   std::string bytes;
+  if (is_of_signs(form.type)) {
+    for (const int byte : signs_of(values, form.type)) bytes += static_cast<char>(byte);
+    return bytes;
+  }
   bytes.reserve(values.size() * sizeof(float));
   for (const float value : values) {
     switch (form.type) {
@@ -31,6 +50,8 @@ std::string packed_values(const std::vector<float>& values, const VectorForm& fo
         break;
       case VectorForm::Type::kBfloat16:
         append_bytes(bf16_from_float(value), form.big_endian, &bytes);
+        break;
+      default:
         break;
     }
   }
@@ -52,14 +73,37 @@ std::string base64_of(const std::string& bytes) {
   return text;
 }
 
+// Voyage's name of a type beside "encoding_format".
+void read_output_dtype(JsonFields& fields, VectorForm* form) {
+  std::string type = "float";
+  fields.read("output_dtype", &type);
+  if (type == "float") return;
+  const std::optional<VectorForm::Type> signs = type_of_signs(type);
+  if (!signs) {
+    fields.fail("'output_dtype' must be \"float\", \"binary\" or \"ubinary\" here, not \"" + type +
+                "\"; eight bits an element want ranges of a model's own");
+    return;
+  }
+  form->type = *signs;
+}
+
 }  // namespace
+
+std::optional<VectorForm::Type> type_of_signs(std::string_view name) {
+  if (name == "ubinary") return VectorForm::Type::kSigns;
+  if (name == "binary") return VectorForm::Type::kSignsLess128;
+  return std::nullopt;
+}
 
 VectorForm read_vector_form(JsonFields& fields) {
   VectorForm form;
   std::string format = "float";
   fields.read("encoding_format", &format);
-  if (format != "float" && format != "base64") {
-    fields.fail("'encoding_format' must be \"float\" or \"base64\", not \"" + format + "\"");
+  const std::optional<VectorForm::Type> signs = type_of_signs(format);
+  if (format != "float" && format != "base64" && !signs) {
+    fields.fail(
+        "'encoding_format' must be \"float\", \"base64\", \"binary\" or \"ubinary\", not \"" +
+        format + "\"");
   }
   form.base64 = format == "base64";
   std::string type = "float32";
@@ -78,10 +122,13 @@ VectorForm read_vector_form(JsonFields& fields) {
     fields.fail("'endianness' must be \"native\", \"little\" or \"big\", not \"" + order + "\"");
   }
   form.big_endian = order == "big";
+  read_output_dtype(fields, &form);
+  if (signs) form.type = *signs;
   return form;
 }
 
 nlohmann::ordered_json vector_json(const std::vector<float>& values, const VectorForm& form) {
+  if (!form.base64 && is_of_signs(form.type)) return signs_of(values, form.type);
   if (!form.base64) return values;
   return base64_of(packed_values(values, form));
 }

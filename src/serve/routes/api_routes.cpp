@@ -337,6 +337,7 @@ constexpr Alias kAliases[] = {
     {"/rerank", "/v1/rerank"},
     {"/v2/rerank", "/v1/rerank"},
     {"/v1/ranking", "/v1/rerank"},
+    {"/v1/retrieval/{organisation}/{model}/reranking", "/v1/rerank"},
     {"/reranking", "/v1/rerank"},
     {"/v1/reranking", "/v1/rerank"},
     {"/load_lora_adapter", "/v1/load_lora_adapter"},

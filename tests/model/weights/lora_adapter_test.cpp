@@ -152,6 +152,22 @@ TEST_F(LoraAdapterFolder, WhatDoesNotFitTogetherIsNamed) {
   expect_error(StatusCode::kInvalidArgument, "is there twice");
 }
 
+// As of a model's own state_dict, or of two adapters in one file.
+TEST_F(LoraAdapterFolder, NamesOfTheAdapterAreLeftOut) {
+  const std::string base = kModule;
+  for (const char* name : {"default", "my-adapter", "sft_v2"}) {
+    write({}, {tensor(base + ".lora_A." + name + ".weight", {2, 3}),
+               tensor(base + ".lora_B." + name + ".weight", {5, 2})});
+    const Result<LoraAdapter> adapter = read();
+    ASSERT_TRUE(adapter.ok()) << adapter.status().message();
+    EXPECT_EQ(adapter.value().linears.size(), 1u);
+  }
+  write({},
+        {tensor(base + ".lora_A.one.weight", {2, 3}), tensor(base + ".lora_B.one.weight", {5, 2}),
+         tensor(base + ".lora_A.two.weight", {2, 3})});
+  expect_error(StatusCode::kInvalidArgument, "is there twice");
+}
+
 // PEFT saves them without being asked; whether they are the model's own is judged elsewhere.
 TEST_F(LoraAdapterFolder, SavedBasesAreNamedAndNotRead) {
   const std::string table = "base_model.model.model.embed_tokens.weight";

@@ -23,8 +23,7 @@ TEST(CohereEmbed, TextsBecomeRequests) {
   EXPECT_EQ(request.texts, (std::vector<std::string>{"a", "b"}));
   ASSERT_EQ(request.embeddings.requests.size(), 2u);
   EXPECT_EQ(request.embeddings.requests[1].prompt, "b");
-  EXPECT_TRUE(request.numbers);
-  EXPECT_FALSE(request.base64);
+  EXPECT_EQ(request.types, std::vector<std::string>{"float"});
   EXPECT_EQ(request.max_tokens, 0);
   EXPECT_TRUE(request.embeddings.warnings.empty());
 }
@@ -60,8 +59,10 @@ TEST(CohereEmbed, TruncationHasASide) {
 }
 
 TEST(CohereEmbed, OtherTypesAreErrors) {
-  EXPECT_EQ(fault({{"texts", {"a"}}, {"embedding_types", {"int8"}}}),
-            "'embedding_types' may have \"float\" and \"base64\" here, not \"int8\"");
+  EXPECT_EQ(
+      fault({{"texts", {"a"}}, {"embedding_types", {"int8"}}}),
+      "'embedding_types' may have \"float\", \"base64\", \"binary\" and \"ubinary\" here, not "
+      "\"int8\"");
   EXPECT_EQ(fault({{"model", "m"}}), "'texts' is missing");
 }
 
@@ -69,7 +70,7 @@ TEST(CohereEmbed, VectorsStandByType) {
   CohereEmbedRequest request;
   request.embeddings.requests.resize(1);
   request.texts = {"a"};
-  request.base64 = true;
+  request.types = {"float", "base64", "ubinary"};
   RequestOutput output;
   output.embedding = {1.0f, 0.0f};
   output.stats.num_prompt_tokens = 4;
@@ -80,6 +81,7 @@ TEST(CohereEmbed, VectorsStandByType) {
   const json body = json::parse(format.whole({&sum}));
   EXPECT_EQ(body["embeddings"]["float"][0], json::array({1.0, 0.0}));
   EXPECT_EQ(body["embeddings"]["base64"][0], "AACAPwAAAAA=");
+  EXPECT_EQ(body["embeddings"]["ubinary"][0], json({128}));
   EXPECT_EQ(body["texts"], json::array({"a"}));
   EXPECT_EQ(body["meta"]["billed_units"]["input_tokens"], 4);
 }

@@ -31,8 +31,20 @@ TEST(VectorForm, NumbersAndBytesOfEveryType) {
   EXPECT_EQ(vector_json({}, read(body)), "");
 }
 
+// As numpy.packbits makes them of what is above 0.
+TEST(VectorForm, SignsAreBitsOfBytes) {
+  const std::vector<float> values = {0.5f, -1, 0, 2, -3, -4, -5, 6, 7, -8};
+  EXPECT_EQ(vector_json(values, read({{"encoding_format", "ubinary"}})), Json({0x91, 0x80}));
+  EXPECT_EQ(vector_json(values, read({{"encoding_format", "binary"}})), Json({0x91 - 128, 0}));
+  Json body = {{"output_dtype", "ubinary"}};
+  EXPECT_EQ(vector_json(values, read(body)), Json({0x91, 0x80}));
+  body["encoding_format"] = "base64";
+  EXPECT_EQ(vector_json(values, read(body)), "kYA=");
+  EXPECT_EQ(vector_json({}, read({{"encoding_format", "binary"}})), Json::array());
+}
+
 TEST(VectorForm, WhatIsWrongIsNamed) {
-  for (const char* name : {"encoding_format", "embed_dtype", "endianness"}) {
+  for (const char* name : {"encoding_format", "embed_dtype", "endianness", "output_dtype"}) {
     std::string error;
     read({{name, "fp8_e4m3"}}, &error);
     EXPECT_NE(error.find(std::string("'") + name + "'"), std::string::npos) << error;
