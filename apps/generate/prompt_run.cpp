@@ -151,6 +151,16 @@ void take_piped_prompt(const std::string& argument, PromptRun& options) {
   options.sources.prompts.push_back(std::move(prompt));
 }
 
+// A model and a prompt, as of "ollama run".
+void take_model_and_prompt(bool named_otherwise, PromptRun& options) {
+  if (named_otherwise || !names_a_model(options.argument)) {
+    throw CLI::ValidationError("unexpected argument '" + options.prompt +
+                               "'; quote values that hold spaces");
+  }
+  options.engine.config.model = options.argument;
+  options.sources.prompts.push_back(options.prompt);
+}
+
 }  // namespace
 
 int run_prompts(const PromptRun& options) {
@@ -173,8 +183,10 @@ void add_source_flags(CLI::App& command, PromptRun& options) {
   PromptSources& sources = options.sources;
   command
       .add_option("text", options.argument,
-                  "A prompt; beside flags that name prompts or a pipe that gives one, the model")
+                  "A prompt; beside flags that name prompts or a pipe that gives one, or before a "
+                  "prompt, the model")
       ->type_name("TEXT");
+  command.add_option("prompt", options.prompt, "The prompt, behind the model")->type_name("TEXT");
   command.add_option("--prompt", sources.prompts, "Prompt; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--prompt-file", sources.prompt_files, "File that is one prompt; -: stdin")
@@ -197,6 +209,7 @@ void finish_sources(PromptRun& options) {
       !sources.prompts.empty() || !sources.prompt_files.empty() || !sources.jsonl_files.empty();
   const std::string& argument = options.argument;
   std::string& model = options.engine.config.model;
+  if (!options.prompt.empty()) return take_model_and_prompt(flags || !model.empty(), options);
   if (argument.empty() && flags) return;
   if (argument.empty()) return take_piped_prompt(argument, options);
   if (flags && !model.empty()) {

@@ -346,8 +346,17 @@ class Generate(unittest.TestCase):
         result = run("generate", "foretoken-7m-draft", "--prompt", "Once", *self.FLAGS)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_a_model_and_a_prompt(self):
+        """As of "ollama run MODEL PROMPT"."""
+        result = run("generate", "foretoken-7m", "Once upon a time", *self.FLAGS)
+        named = run("generate", "--model", "foretoken-7m", "--prompt", "Once upon a time", *self.FLAGS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.splitlines()[0], named.stdout.splitlines()[0])
+
     def test_what_is_missing_or_too_much(self):
         for arguments, wanted in (
+                (("generate", "foretoken-7m", "Once", "--prompt", "y"), "'Once'; quote values that hold spaces"),
+                (("generate", "Once", "upon", "a"), "'a'; quote values that hold spaces"),
                 (("generate",), "a prompt (\"text\", --prompt"),
                 (("generate", "foretoken-7m"), "a prompt beside the model 'foretoken-7m'"),
                 (("generate", "org/name"), "a prompt beside the model 'org/name'"),
