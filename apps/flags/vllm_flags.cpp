@@ -1,6 +1,9 @@
 #include "apps/flags/vllm_flags.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "config/engine_names.h"
@@ -83,11 +86,28 @@ std::string expand(const std::string& argument) {
   return level ? "--optimization-level=" + argument.substr(2) : argument;
 }
 
+// vLLM's JSON of kernels: the backend among it has a flag of its own here, and what is left is
+// judged as it is. Whether `value` names one.
+bool take_attention_backend(const std::string& value, std::vector<std::string>* arguments) {
+  auto config = nlohmann::json::parse(value, nullptr, false);
+  if (!config.is_object() || !config.contains("backend") || !config["backend"].is_string()) {
+    return false;
+  }
+  arguments->push_back("--attention-backend");
+  arguments->push_back(config["backend"].get<std::string>());
+  config.erase("backend");
+  if (config.empty()) return true;
+  arguments->push_back("--attention-config");
+  arguments->push_back(config.dump());
+  return true;
+}
+
 }  // namespace
 
-void VllmFlags::add_to(CLI::App& app) {
+void VllmFlags::add_to(CLI::App& app, bool offline) {
+  const int doors = kCommandLine | (offline ? kOfflineCommands : 0);
   for (const VllmName& row : vllm_names()) {
-    if ((row.doors & kCommandLine) == 0) continue;
+    if ((row.doors & doors) == 0) continue;
     const std::string flag = flag_of(row);
     if (row.takes == VllmName::Takes::kNothing) {
       const auto note = [this, &row](int64_t count) {
@@ -122,8 +142,16 @@ Status VllmFlags::check(const std::string& model) const {
 
 std::vector<std::string> expand_vllm_flags(const std::vector<std::string>& arguments) {
   std::vector<std::string> expanded;
+  constexpr std::string_view kKernels = "--attention-config", kJoined = "--attention-config=";
   for (size_t i = 0; i < arguments.size(); ++i) {
-    expanded.push_back(is_llama_cpps(arguments, i) ? arguments[i] : expand(arguments[i]));
+    std::string argument = is_llama_cpps(arguments, i) ? arguments[i] : expand(arguments[i]);
+    const bool is_apart = argument == kKernels && i + 1 < arguments.size();
+    if (is_apart && take_attention_backend(arguments[i + 1], &expanded)) {
+      ++i;
+    } else if (!argument.starts_with(kJoined) ||
+               !take_attention_backend(argument.substr(kJoined.size()), &expanded)) {
+      expanded.push_back(std::move(argument));
+    }
   }
   return expanded;
 }

@@ -84,7 +84,7 @@ void EngineOptions::add_to(CLI::App& app, bool positional_model) {
   graphs.add_to(app);
   speculative.add_to(app);
   add_log_options(app, *this);
-  vllm.add_to(app);
+  vllm.add_to(app, offline);
 }
 
 Result<EngineConfig> EngineOptions::resolve() const {

@@ -41,6 +41,8 @@ enum FieldDoor : uint8_t {
   kCommandLine = 1,
   kPython = 2,
   kEveryDoor = kCommandLine | kPython,
+  kOfflineCommands = 4,  // those of the command line that serve nobody
+  kOffline = kPython | kOfflineCommands,
 };
 
 // Bounds of a number, both included; of a double `low` itself is left out.

@@ -357,7 +357,7 @@ constexpr VllmName kTable[] = {
     {"guided_decoding_disable_additional_properties", kFlag, "true", kWarned,
      "objects that name properties have no others, but where structured_outputs says so"},
     {"reasoning_parser", kValue, "", kWarned, "offline outputs are the model's text as it is",
-     kPython},
+     kOffline},
     {"stream_interval", kValue, "1", kWarned, "every step may give an output", kPython},
     {"disable_log_requests", kFlag, "true|false", kWarned, "requests are not logged", kPython},
     {"enable_log_requests", kFlag, "", kWarned, "requests are not logged", kPython},

@@ -346,6 +346,16 @@ class Generate(unittest.TestCase):
         result = run("generate", "foretoken-7m-draft", "--prompt", "Once", *self.FLAGS)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_vllms_json_of_kernels_and_flags_of_servers(self):
+        for flags in (("--attention-config", '{"backend": "TRITON_ATTN"}'), ('-ac={"backend":"FLEX_ATTENTION"}',),
+                      ("--attention-config", '{"backend": "TRITON_ATTN", "flash_attn_version": null}'),
+                      ("--reasoning-parser", "qwen3")):
+            with self.subTest(flags=flags):
+                result = run("generate", "Once", *self.FLAGS, *flags)
+                self.assertEqual(result.returncode, 0, result.stderr)
+        result = run("generate", "Once", "--attention-config", '{"backend": "FLASHMLA"}')
+        self.assertIn("'flashmla' does not exist on cpu", error_of(result))
+
     def test_a_model_and_a_prompt(self):
         """As of "ollama run MODEL PROMPT"."""
         result = run("generate", "foretoken-7m", "Once upon a time", *self.FLAGS)
