@@ -151,6 +151,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "deepseek_v3-fp8",
                        "deepseek_v32",
                        "glm_moe_dsa",
+                       "aria_text",
                        "dots1",
                        "ernie4_5_moe",
                        "glm4_moe",

@@ -81,6 +81,8 @@ MODELS = {
                         topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
                         attention_bias=True, use_qk_norm=True, partial_rotary_factor=0.5,
                         num_nextn_predict_layers=1),
+    "aria_text": mixture("AriaTextForCausalLM", "aria_text", intermediate_size=32, moe_num_experts=8,
+                         moe_topk=3, moe_num_shared_experts=2, attention_bias=False, mlp_bias=False),
     "dots1": mixture("Dots1ForCausalLM", "dots1", moe_intermediate_size=32, n_routed_experts=8,
                      num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1, n_group=1,
                      topk_group=1, **SIGMOID, routed_scaling_factor=2.5, attention_bias=False,
@@ -492,6 +494,6 @@ def random_weight(name, weight, config):
     if weight.dim() == 3 and quant_method(config) == "mxfp4":
         return torch.cat([mxfp4_weight(matrix)[None] for matrix in weight])
     if weight.dim() == 3:
-        turned = config["model_type"] in ("llama4_text", "gpt_oss")
+        turned = config["model_type"] in ("llama4_text", "gpt_oss", "aria_text")
         return torch.randn_like(weight) * weight.shape[-2 if turned else -1] ** -0.5
     return families.random_weight(name.replace("norm_attn_norm.", ""), weight, config)

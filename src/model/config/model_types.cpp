@@ -20,6 +20,8 @@ constexpr ModelType kModelTypes[] = {
     {"apertus1p5", "Apertus1p5ForConditionalGeneration"},
     {"apertus1p5_text", "Apertus1p5TextForCausalLM"},
     {"arcee", "ArceeForCausalLM"},
+    {"aria", "AriaForConditionalGeneration"},
+    {"aria_text", "AriaTextForCausalLM"},
     {"axk1", "AXK1ForCausalLM"},
     {"axk2", "AXK2ForCausalLM"},
     {"aya_vision", "AyaVisionForConditionalGeneration"},
