@@ -109,6 +109,14 @@ bool has_unbounded(const TensorView& scales, std::span<const std::byte> bytes) {
   return has_number_with<uint8_t>(bytes, scales.dtype_name == "F8_E4M3" ? 0x7fu : 0xffu);
 }
 
+// What quantised matrices are kept as, all of which have scales.
+bool is_matrix_of_bytes(const TensorView& tensor) {
+  const bool is_bytes = tensor.dtype_name == "I8" || tensor.dtype_name == "U8";
+  const bool is_of_another = tensor.name.find("scale") != std::string::npos ||
+                             tensor.name.find("zero") != std::string::npos;
+  return is_bytes && tensor.shape.size() >= 2 && !is_of_another;
+}
+
 }  // namespace
 
 bool has_type(const TensorView& tensor, DType dtype) {
@@ -126,8 +134,13 @@ Status check_convertible(const TensorView& tensor) {
       (tensor.block != nullptr && tensor.block->decode != nullptr)) {
     return {};
   }
-  return unsupported(tensor.file + ": tensor '" + tensor.name + "' has dtype " + tensor.dtype_name +
-                     "; convert the model to F32, BF16 or F16");
+  const std::string start = tensor.file + ": tensor '" + tensor.name + "' has dtype ";
+  if (is_matrix_of_bytes(tensor)) {
+    return unsupported(start + tensor.dtype_name +
+                       " and no scales beside it; fetch the checkpoint again, or convert the model "
+                       "to F32, BF16 or F16");
+  }
+  return unsupported(start + tensor.dtype_name + "; convert the model to F32, BF16 or F16");
 }
 
 Status check_finite(const TensorView& scales) {

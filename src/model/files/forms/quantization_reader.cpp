@@ -10,9 +10,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kRemedy =
-    "; use a checkpoint of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or compressed-tensors of 4 "
-    "or "
-    "8 bits, one of FP8 (e4m3), NVFP4 or MXFP4, the unquantised model, or a GGUF file";
+    "; use a checkpoint of AutoGPTQ, GPTQModel (gptq), AutoAWQ (gemm) or compressed-tensors of 2, "
+    "4 or 8 bits, one of FP8 (e4m3), NVFP4 or MXFP4, the unquantised model, or a GGUF file";
 
 }  // namespace
 

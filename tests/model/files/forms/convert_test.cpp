@@ -89,6 +89,21 @@ TEST(Convert, OtherTypesAreUnsupported) {
   EXPECT_NE(status.message().find("f.safetensors: tensor 'w' has dtype I32"), std::string::npos);
 }
 
+// Matrices of bytes are read where scales lie beside them; those of scales are named as such.
+TEST(Convert, BytesWithoutScalesAreNamed) {
+  const int8_t values[] = {1, -2, 3, 4};
+  OddView bytes(FileDType::kOther, values, 4, 4);
+  const std::string missing = "and no scales beside it";
+  bytes.view.dtype_name = "I8";
+  EXPECT_EQ(check_convertible(bytes.view).message().find(missing), std::string::npos);
+  bytes.view.shape = {2, 2};
+  EXPECT_NE(check_convertible(bytes.view).message().find(missing), std::string::npos);
+  bytes.view.dtype_name = "U8";
+  EXPECT_NE(check_convertible(bytes.view).message().find(missing), std::string::npos);
+  bytes.view.name = "w_scale";
+  EXPECT_EQ(check_convertible(bytes.view).message().find(missing), std::string::npos);
+}
+
 TEST(Convert, Integers) {
   const int64_t values[] = {7, -2, int64_t{1} << 40};
   const OddView view(FileDType::kI64, values, 24, 3);
