@@ -60,7 +60,6 @@ void ChoiceOutput::add(const RequestOutput& more) {
 }
 
 void OutputSum::add(const RequestOutput& output) {
-  if (!output.status.ok() && output.request_finished) return fail(output.status);
   const auto index = static_cast<size_t>(std::max(output.index, 0));
   if (index >= choices_.size()) {
     choices_.resize(index + 1);
@@ -70,6 +69,10 @@ void OutputSum::add(const RequestOutput& output) {
   append_to(choices_[index], output);
   append_origins(output, &origins_[index]);
   times_[index].note(output);
+  if (!output.status.ok() && output.request_finished) {
+    choices_[index].finished = false;
+    return fail(output.status);
+  }
   finished_ = output.request_finished || std::all_of(choices_.begin(), choices_.end(), is_finished);
 }
 

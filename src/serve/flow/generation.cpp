@@ -200,7 +200,8 @@ void Generation::drain() {
     if (ended_) return;
     for (size_t i = 0; i < all_.size(); ++i) {
       for (Pending& pending : all_[i].pending) {
-        if (!is_due(pending)) continue;
+        const bool is_last = pending.any && !error_.ok();
+        if (!is_last && !is_due(pending)) continue;
         news.emplace_back(i, std::exchange(pending.news, {}));
         pending.any = false;
         pending.begun = true;
@@ -210,11 +211,12 @@ void Generation::drain() {
     last = num_open_ == 0 || !error.ok();
     ended_ = last;
   }
-  if (!error.ok()) {
-    answer_error(error_of(error));
-    return abort();
-  }
   try {
+    if (!error.ok()) {
+      write_before_error(std::move(news));
+      answer_error(error_of(error));
+      return abort();
+    }
     write_events(std::move(news), last);
   } catch (const std::exception& fault) {
     {
@@ -264,6 +266,19 @@ void Generation::write_events(std::vector<std::pair<size_t, ChoiceOutput>> news,
   if (!last) return;
   exchange.end();
   finish();
+}
+
+// Tokens of the step that failed, as those accepted from drafts. A stream that has not begun
+// answers with the error alone.
+void Generation::write_before_error(std::vector<std::pair<size_t, ChoiceOutput>> news) {
+  if (!stream_begun_) return;
+  std::erase_if(news, [](const auto& piece) { return piece.second.output.token_ids.empty(); });
+  for (auto& [index, piece] : news) {
+    piece.output.finished = false;
+    piece.output.finish_reason = FinishReason::kNone;
+    piece.output.status = {};
+  }
+  write_events(std::move(news), false);
 }
 
 void Generation::answer_whole() {

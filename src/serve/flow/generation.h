@@ -91,6 +91,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void begin_stream();
   void write_comment(std::chrono::milliseconds silence);
   void write_events(std::vector<std::pair<size_t, ChoiceOutput>> news, bool last);
+  void write_before_error(std::vector<std::pair<size_t, ChoiceOutput>> news);
   void answer_whole();
   void answer_error(const ServeError& error);
   void finish();

@@ -48,6 +48,23 @@ TEST(OutputSum, AnErrorEndsEveryOpenChoice) {
   EXPECT_EQ(sum.status().message(), "no");
 }
 
+// Drafts may have been accepted in the step that fails, and they are those that came without
+// drafts.
+TEST(OutputSum, WhatCameWithAnErrorIsKept) {
+  OutputSum sum;
+  sum.add(output_piece(0, "a", false));
+  RequestOutput broken = output_piece(0, "b", true);
+  broken.finish_reason = FinishReason::kError;
+  broken.status = internal_error("no");
+  broken.request_finished = true;
+  sum.add(broken);
+  EXPECT_TRUE(sum.finished());
+  EXPECT_EQ(sum.choices()[0].text, "ab");
+  EXPECT_EQ(sum.choices()[0].token_ids.size(), 4u);
+  EXPECT_EQ(sum.choices()[0].finish_reason, FinishReason::kError);
+  EXPECT_EQ(sum.status().message(), "no");
+}
+
 TEST(OutputSum, OriginsFollowTheTokens) {
   RequestOutput output;
   output.token_ids = {1, 2, 3};

@@ -176,6 +176,29 @@ TEST_F(GenerationTest, ErrorsBeforeAndWithinAStream) {
   }
 }
 
+// Also of an event that was not due yet.
+TEST_F(GenerationTest, WhatCameBeforeAnErrorIsTold) {
+  json body = completion("Once upon a time", 480);
+  body["stream"] = true;
+  body["stream_interval"] = 100;
+  body["return_token_ids"] = true;
+  body["timeout_seconds"] = 0.2;
+  body["speculative"] = {{"enabled", false}};
+  steps().close();
+  const auto late = begin("POST", "/v1/completions", body.dump());
+  steps().let(1);
+  ASSERT_TRUE(late->wait_for_bytes(1));
+  steps().let(5);
+  std::this_thread::sleep_for(std::chrono::milliseconds(220));
+  steps().open();
+  ASSERT_TRUE(late->wait());
+  const std::vector<json> told = events(late->body());
+  ASSERT_EQ(told.size(), 3u) << late->body();
+  EXPECT_EQ(told[2]["error"]["type"], "TimeoutError");
+  EXPECT_GE(told[1]["choices"][0]["token_ids"].size(), 5u);
+  EXPECT_TRUE(told[1]["choices"][0]["finish_reason"].is_null());
+}
+
 TEST_F(GenerationTest, AFullServerSaysSo) {
   ServeConfig config = base_config();
   config.limits.max_num_active_seqs = 2;
