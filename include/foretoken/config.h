@@ -37,7 +37,8 @@ struct SpeculativeConfig {
   std::string draft_vocab_file;  // their ids, best first; empty: draft_vocab.txt of
                                  // the target, or the lowest ids
   // Engine-wide: drafters of one engine must agree.
-  std::string length_policy = "adaptive";                            // adaptive | fixed | off
+  std::string length_policy = "adaptive";  // adaptive | fixed | off
+  int num_branches = 0;  // other drafts beside those of sequences, in a step at most: 0..32
   std::vector<DraftSchedule> num_speculative_tokens_per_batch_size;  // instead of a policy
   std::string rejection_sample_method = "coupled";                   // coupled | synthetic
   std::vector<double> synthetic_acceptance_rates;  // unconditional, by position, not increasing

@@ -24,6 +24,9 @@ struct DrafterTraits {
   // It keeps a state of each sequence beside its entries, so that it begins at the first token of
   // each. Known of one that was made.
   bool keeps_states = false;
+  // Its drafts are chosen one after the other, from logits, so that others for a position may begin
+  // branches.
+  bool branches = false;
   bool learns = false;    // it is called for every step, as it keeps what texts said
   bool one_pass = false;  // the time of a proposal hardly depends on the number of drafts
   // Proposing any drafts writes entries of so many positions behind the known ids, where the

@@ -38,6 +38,8 @@ constexpr DrafterField kTable[] = {
      "their ids, best first; without it draft_vocab.txt of the target", "", false, kFileText},
     {"length_policy", &S::length_policy, "adaptive: as many drafts as pay; fixed; off",
      "adaptive|fixed|off", kEngineWide},
+    {"num_branches", &S::num_branches,
+     "trees: other drafts for the same positions, in a step at most: 0 to 32", "", kEngineWide},
     {"num_speculative_tokens_per_batch_size", &S::num_speculative_tokens_per_batch_size,
      "[[first, last, K], ...] by the number of sequences, instead of a policy", "", kEngineWide},
     // Rules that are not built are known, so that the engine can say why.

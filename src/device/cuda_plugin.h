@@ -8,7 +8,7 @@ namespace foretoken {
 
 // Version of the C++ types that the executable and the CUDA plug-in share, argument blocks of ops
 // among them. Ops that are new, gone or moved are seen by their names.
-inline constexpr int kCudaPluginAbi = 49;
+inline constexpr int kCudaPluginAbi = 50;
 
 // Symbols of libforetoken_cuda.so.
 // extern "C" int foretoken_cuda_abi();

@@ -133,7 +133,8 @@ class DraftModelDrafter final : public Drafter {
                       if (max_logits_rows == 0) return;
                       const void* states =
                           model_->head_input(queue, tensors.rows, 0, max_logits_rows);
-                      output_->draw(queue, matrix_, states, tensors.rows, step, max_logits_rows);
+                      output_->draw(queue, matrix_, states, tensors.rows, step, max_logits_rows,
+                                    shape.num_branches > 0 ? tensors.alternatives : nullptr);
                     });
   }
 
@@ -211,11 +212,13 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
   FT_RETURN_IF_ERROR(load_matrix(context));
   FT_ASSIGN_OR_RETURN(const int32_t* token_map,
                       upload_ids(device_, ids_, context.token_map, "the token map"));
+  const bool branches = traits_.branches && context.num_branches > 0;
   FT_RETURN_IF_ERROR(passes_.take({.token_map = token_map,
                                    .first_entry = 0,
                                    .max_len = traits_.max_len,
                                    .keeps_written = traits_.keeps_written,
-                                   .in_order = traits_.keeps_states}));
+                                   .in_order = traits_.keeps_states,
+                                   .branches = branches}));
   if (block_) FT_RETURN_IF_ERROR(block_->take());
   const int32_t logits_rows = block_ ? block_->max_logits_rows() : passes_.max_logits_rows();
   output_.emplace(device_, DraftOutput::Sizes{.max_logits_rows = logits_rows,
@@ -224,7 +227,8 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
                                               .probabilistic = probabilistic_,
                                               .mapped = matrix_.id_map != nullptr,
                                               .masked = context.with_grammars && !block_,
-                                              .cut = context.sharding.is_cut()});
+                                              .cut = context.sharding.is_cut(),
+                                              .branches = branches});
   return output_->take();
 }
 
@@ -241,6 +245,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.max_len = max_len;
   const bool at_once = mask_id >= 0;
   traits.keeps_states = keeps_states(config);
+  traits.branches = traits.branches && !traits.keeps_states;
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

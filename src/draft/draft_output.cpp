@@ -44,7 +44,7 @@ Status DraftOutput::take() {
                           arena_.take_array<uint64_t>(static_cast<size_t>(sizes_.max_logits_rows),
                                                       "a drafter's choices"));
     }
-    if (sizes_.clusters > 0) {
+    if (sizes_.clusters > 0 || sizes_.branches) {
       FT_RETURN_IF_ERROR(plain_.take(device_, arena_, sizes_.max_logits_rows));
     } else if (!sizes_.masked) {
       return {};
@@ -70,13 +70,15 @@ Status DraftOutput::take() {
 }
 
 void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
-                       const StepTensors& rows, const DraftStep& step, int32_t max_rows) const {
+                       const StepTensors& rows, const DraftStep& step, int32_t max_rows,
+                       DraftAlternative* alternatives) const {
+  FT_CHECK(alternatives == nullptr || sizes_.branches);
   FT_CHECK(max_rows <= sizes_.max_logits_rows && matrix.rows <= sizes_.matrix_rows);
   FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
   const bool masked = step.masks.ticket != nullptr;
   FT_CHECK(!masked || sizes_.masked);
   FT_CHECK(matrix.clusters.count <= sizes_.clusters);
-  if (!sizes_.probabilistic && !masked && !matrix.clusters.exist()) {
+  if (!sizes_.probabilistic && !masked && !matrix.clusters.exist() && alternatives == nullptr) {
     choose_best(queue, matrix, states, rows, max_rows);
     return;
   }
@@ -88,7 +90,8 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
                  .rows = rows,
                  .step = step,
                  .offset = offset,
-                 .max_rows = std::min(tile_, max_rows - offset)});
+                 .max_rows = std::min(tile_, max_rows - offset),
+                 .alternatives = alternatives});
   }
 }
 
@@ -245,6 +248,14 @@ void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Ti
                  .row_offset = tile.offset,
                  .max_rows = tile.max_rows,
                  .vocab = vocab});
+  if (tile.alternatives == nullptr) return;
+  draft_alternatives(queue, {.logits = logits,
+                             .counts = rows.counts,
+                             .sampled = rows.sampled,
+                             .out = tile.alternatives,
+                             .row_offset = tile.offset,
+                             .max_rows = tile.max_rows,
+                             .vocab = vocab});
 }
 
 }  // namespace foretoken

@@ -8,6 +8,7 @@
 #include "device/queue.h"
 #include "draft/parts/drafter.h"
 #include "draft/parts/plain_slot.h"
+#include "kernels/draft/draft_alternatives.h"
 #include "kernels/step_types.h"
 #include "model/config/config.h"
 #include "model/draft_head.h"
@@ -46,6 +47,7 @@ class DraftOutput {
     bool cut = false;     // some matrix is cut over ranks
     // Of a matrix whose ids lie in clusters, the most; then each row of a pass is a logits row.
     int32_t clusters = 0;
+    bool branches = false;  // drafts may have alternatives
   };
   DraftOutput(Device& device, const Sizes& sizes);
 
@@ -54,9 +56,11 @@ class DraftOutput {
 
   // Enqueues the choice for the live logits rows: `states` [max_rows, hidden] of the matrix' type,
   // as a model's head_input leaves them; target ids, or -1, go to rows.sampled. In steps with
-  // grammars every draft is sampled, those of slots that have one under their masks.
+  // grammars every draft is sampled, those of slots that have one under their masks. With
+  // `alternatives` (DraftTensors) those of each row go there.
   void draw(Queue& queue, const OutputMatrix& matrix, const void* states, const StepTensors& rows,
-            const DraftStep& step, int32_t max_rows) const;
+            const DraftStep& step, int32_t max_rows,
+            DraftAlternative* alternatives = nullptr) const;
 
  private:
   // Logits rows [offset, offset + max_rows).
@@ -66,6 +70,7 @@ class DraftOutput {
     const DraftStep& step;
     int32_t offset;
     int32_t max_rows;
+    DraftAlternative* alternatives;
   };
   // What the tile's states are multiplied with: `n` columns, whose results are `y`.
   struct Factor {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/draft/branch_drafts.h"
+
 namespace foretoken {
 
 DraftPasses::DraftPasses(Device& device, int32_t max_rows, int32_t max_spans)
@@ -27,6 +29,10 @@ Status DraftPasses::take_tensors(DraftTensors* tensors) {
   if (rules_.tells_seen) {
     FT_ASSIGN_OR_RETURN(tensors->seen, arena_.take_array<int32_t>(rows, what));
   }
+  if (!rules_.branches) return {};
+  FT_ASSIGN_OR_RETURN(tensors->slots, arena_.take_array<int32_t>(rows, what));
+  FT_ASSIGN_OR_RETURN(tensors->alternatives,
+                      arena_.take_array<DraftAlternative>(rows * (kDraftAlternatives + 1), what));
   return {};
 }
 
@@ -57,6 +63,30 @@ void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {
                        .num_repaired = 0});
 }
 
+void DraftPasses::enqueue_branches(Queue& queue, const DraftStep& step, int pass) const {
+  const DraftTensors& in = of(pass);
+  branch_drafts(queue, {.plan = step.plan,
+                        .limits = step.limits,
+                        .batch = step.batch,
+                        .counts = in.rows.counts,
+                        .logits_rows = in.rows.logits_rows,
+                        .sampled = in.rows.sampled,
+                        .row_slot = in.rows.row_slot,
+                        .alternatives = in.alternatives,
+                        .slots = in.slots,
+                        .pass = pass,
+                        .min_chance = step.min_branch_chance,
+                        .max_rows = max_rows_});
+  copy_branches(queue, {.plan = step.plan,
+                        .limits = step.limits,
+                        .batch = step.batch,
+                        .counts = step.tensors.counts,
+                        .spans = step.tensors.spans,
+                        .full = step.full,
+                        .windowed = step.windowed,
+                        .pass = pass});
+}
+
 void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape,
                                int pass) const {
   const StepTensors& in = of(pass).rows;
@@ -69,7 +99,8 @@ void DraftPasses::enqueue_next(Queue& queue, const DraftStep& step, const DraftS
                      .token_map = rules_.token_map,
                      .pass = pass,
                      .keeps_written = rules_.keeps_written ? 1 : 0,
-                     .max_rows = shape.max_spans});
+                     .max_rows = shape.max_spans + shape.num_branches,
+                     .slots = shape.num_branches > 0 ? of(pass).slots : nullptr});
 }
 
 }  // namespace foretoken

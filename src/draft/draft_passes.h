@@ -22,6 +22,7 @@ struct PassRules {
   bool last_only = false;   // as of DraftRowsArgs: it has no KV
   bool in_order = false;    // likewise: it keeps states
   bool tells_seen = false;  // rows have DraftTensors::seen
+  bool branches = false;    // steps may have DraftShape::num_branches
 };
 
 // The rows of a drafter's passes: two sets of tensors, one of the pass that runs and one of the
@@ -43,15 +44,18 @@ class DraftPasses {
   template <class Run>
   void enqueue(Queue& queue, const DraftStep& step, const DraftShape& shape, Run&& run) const {
     if (shape.max_catch_up_rows == 0) return;
-    FT_CHECK(shape.max_catch_up_rows <= max_rows_ && shape.max_spans <= max_spans_);
+    const int later_rows = shape.max_spans + shape.num_branches;
+    FT_CHECK(shape.max_catch_up_rows <= max_rows_ && later_rows <= max_spans_);
+    FT_CHECK(shape.num_branches == 0 || rules_.branches);
     enqueue_first(queue, step, shape);
     if (shape.num_draft_tokens > 0) export_masked(queue, step);
     run(0, tensors_[0], shape.max_catch_up_rows, shape.num_draft_tokens > 0 ? shape.max_spans : 0);
     for (int pass = 0; pass < shape.num_draft_tokens; ++pass) {
       if (pass > 0) {
         export_masked(queue, step);
-        run(pass, of(pass), shape.max_spans, shape.max_spans);
+        run(pass, of(pass), later_rows, later_rows);
       }
+      if (shape.num_branches > 0) enqueue_branches(queue, step, pass);
       enqueue_next(queue, step, shape, pass);
     }
   }
@@ -61,6 +65,7 @@ class DraftPasses {
   // Tells the host the drafts so far, so that it computes the masks of the next ones meanwhile.
   static void export_masked(Queue& queue, const DraftStep& step);
   void enqueue_first(Queue& queue, const DraftStep& step, const DraftShape& shape) const;
+  void enqueue_branches(Queue& queue, const DraftStep& step, int pass) const;
   void enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape, int pass) const;
   Status take_tensors(DraftTensors* tensors);
 

@@ -28,6 +28,7 @@ class HeadDrafter final : public Drafter {
         traits_(traits),
         probabilistic_(probabilistic),
         masked_(context.with_grammars),
+        branches_(context.num_branches > 0 && traits.branches),
         head_(std::move(head)),
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),
@@ -70,6 +71,7 @@ class HeadDrafter final : public Drafter {
     int num_passes;
     int max_rows;
     int max_logits_rows;  // 0: entries only
+    bool branches;        // may begin at its drafts
   };
   void propose_at_once(Queue& queue, const DraftStep& step, const DraftShape& shape);
   void run_first(const Pass& pass);
@@ -86,6 +88,7 @@ class HeadDrafter final : public Drafter {
   const DrafterTraits traits_;
   const bool probabilistic_;
   const bool masked_;
+  const bool branches_;
   const std::unique_ptr<DraftHead> head_;
   const int num_modules_;
   DraftPasses passes_;
@@ -100,14 +103,16 @@ Status HeadDrafter::take_scratch() {
   FT_RETURN_IF_ERROR(passes_.take({.token_map = nullptr,
                                    .first_entry = 1,
                                    .max_len = traits_.max_len,
-                                   .keeps_written = traits_.keeps_written}));
+                                   .keeps_written = traits_.keeps_written,
+                                   .branches = branches_}));
   FT_RETURN_IF_ERROR(modules_.take_rows(passes_.max_rows()));
   if (block_) FT_RETURN_IF_ERROR(block_->take());
   DraftOutput::Sizes sizes{
       .max_logits_rows = block_ ? block_->max_logits_rows() : passes_.max_logits_rows(),
       .target_vocab = target_.config().vocab_size,
       .probabilistic = probabilistic_,
-      .masked = masked_ && !block_};
+      .masked = masked_ && !block_,
+      .branches = branches_};
   for (int module = 0; module < num_modules_; ++module) {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
     sizes.mapped |= matrix(module).id_map != nullptr;
@@ -138,9 +143,14 @@ void HeadDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape&
   if (block_) return propose_at_once(queue, step, shape);
   passes_.enqueue(queue, step, shape,
                   [&](int number, const DraftTensors& tensors, int max_rows, int max_logits_rows) {
-                    const Pass pass{
-                        queue,    step,           tensors, number, shape.num_draft_tokens,
-                        max_rows, max_logits_rows};
+                    const Pass pass{queue,
+                                    step,
+                                    tensors,
+                                    number,
+                                    shape.num_draft_tokens,
+                                    max_rows,
+                                    max_logits_rows,
+                                    shape.num_branches > 0};
                     number == 0 ? run_first(pass) : run_later(pass);
                   });
 }
@@ -213,7 +223,7 @@ void HeadDrafter::draw(const Pass& pass, int module) {
   const void* states =
       head_->head_input(pass.queue, pass.tensors, pass.max_logits_rows, pass.number > 0);
   output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step,
-                pass.max_logits_rows);
+                pass.max_logits_rows, pass.branches ? pass.tensors.alternatives : nullptr);
 }
 
 // How many drafts the configuration asks for, by vLLM's rules for MTP, or else the files.
@@ -256,7 +266,10 @@ Result<std::unique_ptr<Drafter>> make_head_drafter(const DrafterContext& context
   traits.max_draft_tokens = drafts;
   traits.max_len = max_len;
   const bool at_once = config.traits().learns_masks;
-  if (at_once) traits.entries_ahead = drafts - 1;
+  if (at_once) {
+    traits.entries_ahead = drafts - 1;
+    traits.branches = false;
+  }
   const int drafting_rows = context.max_spans * (at_once ? drafts : 1);
   if (context.is_absent) return make_absent_drafter(name, traits);
   const bool follows_target = config.traits().of_target && context.config.quantization.empty();

@@ -123,6 +123,7 @@ class EngineImpl final : public EngineOverTexts<EngineTexts> {
   Status share_taps();
   // Before the scheduler, which counts on it.
   Status make_kv_offload(const ResolvedConfig& config);
+  std::vector<BlockPart> parts_of_blocks() const;
   KvOffloadParts offload_parts(int block_size) const;
   void make_scheduler(const ResolvedConfig& config);
   // Before the runner, which keeps the queue.

@@ -34,19 +34,27 @@ int share_rows(const EngineConfig& config, int wave_rows, const ExpertConfig& ex
 
 }  // namespace
 
+// What a block of the full group has but for ids and its header.
+std::vector<BlockPart> EngineImpl::parts_of_blocks() const {
+  std::vector<BlockPart> parts = kv_cache_->block_parts();
+  for (const auto& drafter : drafters_) {
+    if (!ranks_.stages().is_last()) break;
+    for (const BlockPart& part : drafter->block_parts()) parts.push_back(part);
+  }
+  return parts;
+}
+
 // Everything that a KV block has, of either group, and a snapshot of states.
 KvOffloadParts EngineImpl::offload_parts(int block_size) const {
   const BatchState& batch = memory_->batch;
-  KvOffloadPart full{.num_places = num_blocks_.full,
-                     .headers = batch.page_headers,
-                     .arrays = kv_cache_->block_parts()};
+  KvOffloadPart full{
+      .num_places = num_blocks_.full, .headers = batch.page_headers, .arrays = parts_of_blocks()};
   full.arrays.push_back({reinterpret_cast<std::byte*>(batch.token_pages),
                          int64_t{batch.block_size} * static_cast<int64_t>(sizeof(int32_t))});
   int64_t expected = kv_cache_->bytes_per_block() + full.arrays.back().bytes;
   for (const auto& drafter : drafters_) {
     if (!ranks_.stages().is_last()) break;
     expected += drafter->bytes_per_block(block_size);
-    for (const BlockPart& part : drafter->block_parts()) full.arrays.push_back(part);
   }
   KvOffloadPart windowed{.num_places = num_blocks_.windowed};
   if (window_cache_ != nullptr) {

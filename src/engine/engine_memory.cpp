@@ -6,6 +6,7 @@
 #include "device/memory_role_scope.h"
 #include "engine/engine_impl.h"
 #include "engine/start/logits_rows.h"
+#include "engine/start/make_drafters.h"
 
 namespace foretoken {
 namespace {
@@ -15,6 +16,11 @@ constexpr int kMaxPrediction = 16384;
 // Of a plan: four requests that use every variable parameter to the full, or many that use few.
 int max_init_words(int vocab_size, int max_prediction) {
   return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32 + max_prediction);
+}
+
+// Of each group, which no sequence has.
+int num_branch_blocks(const EngineConfig& config) {
+  return num_branches(config) > 0 ? num_branches(config) * branch_blocks(config) : 0;
 }
 
 }  // namespace
@@ -39,7 +45,9 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
   const bool looks_up = std::any_of(drafters_.begin(), drafters_.end(),
                                     [](const auto& drafter) { return drafter->traits().looks_up; });
   const int max_prediction = looks_up ? std::min(max_model_len, kMaxPrediction) : 0;
-  return {.num_slots = config.max_num_seqs,
+  return {.num_slots = config.max_num_seqs + num_branches(config),
+          .num_branches = num_branches(config),
+          .branch_blocks = num_branches(config) > 0 ? branch_blocks(config) : 0,
           .num_blocks = 0,
           .block_size = config.block_size,
           .max_blocks = max_blocks,
@@ -105,7 +113,9 @@ Status EngineImpl::size_kv_cache(EngineConfig& config) {
                         ranks_.least(config.max_model_len, "choosing the longest sequence"));
     config.max_model_len = info_.max_model_len = static_cast<int>(least);
   }
-  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget));
+  const int64_t of_branches =
+      num_branch_blocks(config) * (demand.block_bytes + demand.window_block_bytes);
+  FT_ASSIGN_OR_RETURN(num_blocks_, choose_num_blocks(config, demand, budget - of_branches));
   // Stages have different numbers of layers.
   FT_ASSIGN_OR_RETURN(const int64_t full, ranks_.least(num_blocks_.full, "sizing the KV cache"));
   FT_ASSIGN_OR_RETURN(const int64_t windowed,
@@ -118,14 +128,18 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
   const std::vector<KvGroupSpec> groups = model_->kv_groups();
   StepMemoryConfig memory_config = step_memory_config(config, config.max_model_len);
   memory_config.num_blocks = num_blocks_.full;
+  memory_config.num_window_blocks = num_blocks_.windowed;
   max_blocks_ = memory_config.max_blocks;
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
   const MemoryRoleScope scope(*device_, MemoryRole::kBlocks);
-  FT_ASSIGN_OR_RETURN(kv_cache_,
-                      KvCache::create(*device_, groups[0], num_blocks_.full, config.block_size));
+  const int of_branches = num_branch_blocks(config);
+  FT_ASSIGN_OR_RETURN(
+      kv_cache_,
+      KvCache::create(*device_, groups[0], num_blocks_.full + of_branches, config.block_size));
   if (groups.size() > 1) {
-    FT_ASSIGN_OR_RETURN(window_cache_, KvCache::create(*device_, groups[1], num_blocks_.windowed,
-                                                       config.block_size));
+    FT_ASSIGN_OR_RETURN(window_cache_,
+                        KvCache::create(*device_, groups[1], num_blocks_.windowed + of_branches,
+                                        config.block_size));
   }
   info_.num_blocks = num_blocks_.full - 1;
   info_.kv_cache_bytes =
@@ -155,7 +169,8 @@ Status EngineImpl::give_drafters_memory(const EngineConfig& config) {
   if (!ranks_.stages().is_last()) return {};
   for (size_t i = 0; i < drafters_.size(); ++i) {
     Drafter& drafter = *drafters_[i];
-    FT_RETURN_IF_ERROR(drafter.take_memory(num_blocks_.full, config.block_size));
+    FT_RETURN_IF_ERROR(
+        drafter.take_memory(num_blocks_.full + num_branch_blocks(config), config.block_size));
     info_.drafters.push_back(
         {.name = drafter_names_[i],
          .num_speculative_tokens = drafter.traits().max_draft_tokens,

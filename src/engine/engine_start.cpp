@@ -203,29 +203,32 @@ Status EngineImpl::make_runner(const ResolvedConfig& config, const TestHooks& ho
   runner_ = std::make_unique<ModelRunner>(
       *device_, *queue_, *model_, KvCaches{kv_cache_.get(), window_cache_.get()},
       std::move(drafters), *memory_,
-      ModelRunnerConfig{.max_rows = config.max_num_batched_tokens,
-                        .max_logits_rows = max_logits_rows(config),
-                        .logits_tile = logits_tile(config),
-                        .max_processor_rows = config.max_processor_rows,
-                        .max_len = config.max_model_len,
-                        .max_catch_up_rows = max_catch_up_rows(config),
-                        .with_grammars = texts_.tokenizer() != nullptr,
-                        .max_draft_tokens = max_draft_tokens(config),
-                        .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
-                        .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
-                        .synthetic = synthetic,
-                        .synthetic_chances = synthetic
-                                                 ? synthetic_chances(config.speculative.front())
-                                                 : std::array<uint32_t, kMaxDraftTokens>{},
-                        .graphs = graphs_,
-                        .lanes = {.enabled = config.parallel.enable_dbo,
-                                  .decode_rows = config.parallel.dbo_decode_token_threshold,
-                                  .prefill_rows = config.parallel.dbo_prefill_token_threshold},
-                        .hooks = hooks,
-                        .comm = ranks_.comm(),
-                        .has_masks = ranks_.is_first(),
-                        .has_processors = ranks_.is_first(),
-                        .stages = ranks_.stages()});
+      ModelRunnerConfig{
+          .max_rows = config.max_num_batched_tokens,
+          .max_logits_rows = max_logits_rows(config),
+          .logits_tile = logits_tile(config),
+          .max_processor_rows = config.max_processor_rows,
+          .max_len = config.max_model_len,
+          .max_catch_up_rows = max_catch_up_rows(config),
+          .with_grammars = texts_.tokenizer() != nullptr,
+          .max_draft_tokens = max_draft_tokens(config),
+          .mask_budget_ns = hooks.mask_budget_ns.value_or(kMaskBudgetNs),
+          .draft_mask_budget_ns = hooks.mask_budget_ns.value_or(kDraftMaskBudgetNs),
+          .synthetic = synthetic,
+          .synthetic_chances = synthetic ? synthetic_chances(config.speculative.front())
+                                         : std::array<uint32_t, kMaxDraftTokens>{},
+          .graphs = graphs_,
+          .lanes = {.enabled = config.parallel.enable_dbo,
+                    .decode_rows = config.parallel.dbo_decode_token_threshold,
+                    .prefill_rows = config.parallel.dbo_prefill_token_threshold},
+          .hooks = hooks,
+          .comm = ranks_.comm(),
+          .has_masks = ranks_.is_first(),
+          .has_processors = ranks_.is_first(),
+          .stages = ranks_.stages(),
+          .block_parts = parts_of_blocks(),
+          .window_block_parts =
+              window_cache_ != nullptr ? window_cache_->block_parts() : std::vector<BlockPart>()});
   FT_RETURN_IF_ERROR(runner_->start());
   info_.scratch_bytes = model_->scratch_bytes() + runner_->scratch_bytes();
   return {};
@@ -247,7 +250,8 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
                                .looks_up = traits.looks_up,
                                .has_kv = traits.has_kv,
                                .keeps_written = traits.keeps_written,
-                               .max_catch_up_rows = max_catch_up_rows(config)});
+                               .max_catch_up_rows = max_catch_up_rows(config),
+                               .num_branches = traits.branches ? num_branches(config) : 0});
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config, start));

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "kernels/branches.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -27,8 +28,8 @@ FT_HD inline LogitsRow logits_row(const StepTensors& tensors, const SlotState* s
 FT_HD inline int32_t history_id(const BatchState& batch, int32_t slot, int32_t position) {
   const SlotState& state = batch.slots[slot];
   if (position >= state.len) return state.drafts[position - state.len];
-  const int32_t block =
-      batch.block_tables[int64_t{slot} * batch.max_blocks + position / batch.block_size];
+  const int32_t block = batch.block_tables[int64_t{text_slot(batch, slot)} * batch.max_blocks +
+                                           position / batch.block_size];
   return batch.token_pages[int64_t{block} * batch.block_size + position % batch.block_size];
 }
 

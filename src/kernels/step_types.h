@@ -15,6 +15,7 @@ inline constexpr int kMaxStopIds = 32;        // EOS ids and stop_token_ids of o
 inline constexpr int kStepRingSize = 8;       // ring entries; more than the steps in flight
 inline constexpr int kMaxLogitBias = 1024;    // entries of one request
 inline constexpr int kMaxBadWordInts = 2048;  // lengths and ids of one request's bad words
+inline constexpr int kMaxBranches = 32;       // slots that follow others (BranchState)
 inline constexpr int kNoLogprobs = -1;        // SlotParams::num_logprobs: none wanted
 
 // What a sequence without output hands back: nothing, or one hidden state of its prompt.
@@ -93,6 +94,25 @@ struct DraftState : DraftRates {
   int32_t num_draft_tokens;  // to propose at the end of this step; set by choose_lengths
 };
 
+// Other drafts for positions that a sequence has drafts for lie in slots of their own, branches,
+// which follow the sequence's slot, their leader (docs/decisions/0047). These fields tell of either
+// (kernels/branches.h).
+struct BranchState {
+  // Number + 1 of the step whose drafts they belong to: of a leader, whether it has branches, and
+  // of a branch, whether it is one of those; 0: none.
+  int32_t stamp;
+  int32_t chance;  // that all drafts of the slot so far are right, as their drafter sees it, of
+                   // kSureDraft
+  int32_t leader;  // of a branch
+  int32_t parent;  // of a branch: the slot whose drafts it shares until draft `begin`
+  int32_t begin;
+  // Of a leader behind its commit: the branch whose drafts it took, 0: its own; and the first
+  // position whose entries are that one's.
+  int32_t winner;
+  int32_t winner_begin;
+};
+inline constexpr int32_t kSureDraft = 65535;
+
 // The truth about a sequence; lives on the device and is written only by queue ops.
 struct SlotState {
   int32_t len;       // known tokens: prompt and committed output
@@ -112,6 +132,7 @@ struct SlotState {
   // SlotParams::lookups also what one of these has taken in since.
   int32_t learnt;
   DraftRates lookup_rates[kMaxDrafters];  // of the drafters in SlotParams::lookups
+  BranchState branch;
 };
 
 // The tokens of a KV block. Its ids lie in BatchState::token_pages.
@@ -139,6 +160,12 @@ struct BatchState {
   int32_t block_size;
   int32_t num_slots;
   SlotLists lists;
+  // The last slots before the null slot are branches, each with blocks of its own behind all others
+  // of a group: branch i those from first_branch_block + i * branch_blocks on.
+  int32_t num_branches = 0;
+  int32_t branch_blocks = 0;
+  int32_t first_branch_block = 0;
+  int32_t first_branch_window_block = 0;
 };
 
 // --- The plan of one step: a ring entry on the host, a copy on the device. ---
@@ -151,6 +178,7 @@ struct PlanHeader {
   int32_t num_tokens;
   int32_t num_words;
   int32_t lane_spans = 0;  // where rows lie in two lanes: leading spans whose rows are in the first
+  int32_t num_branches = 0;  // most branches that have rows
 };
 
 // The rows of one sequence in this step: positions [computed, computed + num_tokens) of its known
@@ -213,7 +241,7 @@ struct StepCounts {
   int32_t num_rows;         // live token rows
   int32_t num_logits_rows;  // live logits rows
   int32_t num_spans;
-  int32_t reserved;
+  int32_t num_branches;  // spans of branches, behind those
 };
 
 struct SpanState {
@@ -230,7 +258,7 @@ struct SpanState {
 // then the second lane's rows begin at PrepareArgs::lane_offset of every list below.
 struct StepTensors {
   StepCounts* counts;    // of the step; where there are two lanes, behind it those of each lane
-  SpanState* spans;      // [max_spans]
+  SpanState* spans;      // [max_spans + BatchState::num_branches]
   int32_t* token_ids;    // [max_rows]
   int32_t* positions;    // [max_rows] also the KV position
   int32_t* row_slot;     // [max_rows]
@@ -255,6 +283,8 @@ struct SpanResult {
   int32_t from_prediction;  // 1: the drafts came from the slot's prediction
   int32_t drafter;          // that made the drafts, or had the last turn where there are none
   int32_t found_by;         // SlotState::found_by before the step
+  int32_t num_branches;     // that were verified beside the drafts
+  int32_t num_by_branch;    // drafts among the committed ids that a branch alone had
   int32_t ids[kMaxDraftTokens + 1];
   int32_t drafts[kMaxDraftTokens];  // the num_drafted ids that were verified
 };

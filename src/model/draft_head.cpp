@@ -218,7 +218,7 @@ Status Head::project_mask() {
   Arena own(device_, MemoryKind::kDevice);
   FT_ASSIGN_OR_RETURN(auto* one_row, staging.take_array<StepCounts>(1, "the state of masks"));
   FT_ASSIGN_OR_RETURN(auto* counts, own.take_array<StepCounts>(1, "the state of masks"));
-  *one_row = {.num_rows = 1, .num_logits_rows = 0, .num_spans = 0, .reserved = 0};
+  *one_row = {.num_rows = 1, .num_logits_rows = 0, .num_spans = 0, .num_branches = 0};
   queue->copy(counts, one_row, sizeof(StepCounts));
   const Pass pass{{},
                   {.rows = weights_of(0).mask_taps, .dtype = DType::kF32, .tapped = true},

@@ -169,7 +169,16 @@ void DraftLedger::deal_to(Span& span, StepPlan& plan) {
   DraftUse& use = plan.drafts[static_cast<size_t>(sequence.drafter)];
   use.num_draft_tokens = std::max(use.num_draft_tokens, span.num_draft_tokens);
   use.catch_up_rows += span.draft_rows;
-  if (span.num_draft_tokens > 0) ++use.num_spans;
+  if (span.num_draft_tokens > 0) {
+    ++use.num_spans;
+    use.num_branches = budget.grant.num_branches;
+  }
+}
+
+int DraftLedger::num_branches() const {
+  int most = 0;
+  for (const DraftBudget& budget : budgets_) most = std::max(most, budget.grant.num_branches);
+  return most;
 }
 
 void DraftLedger::deal_lookups(Span& span, StepPlan& plan) {

@@ -42,6 +42,9 @@ class DraftLedger {
   // booked, and what follows for their sequences.
   void deal(StepPlan& plan);
 
+  // That have rows in the step at most.
+  int num_branches() const;
+
   // Counts one running sequence in.
   void describe(const Sequence& sequence, BatchDemand& demand) const;
 

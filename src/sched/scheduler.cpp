@@ -134,6 +134,7 @@ bool Scheduler::plan(StepPlan& plan, std::span<const DraftGrant> grants, PacedRo
   plan_running(plan);
   plan_waiting(plan);
   drafts_.deal(plan);
+  plan_branches(plan);
   note_states(plan);
   if (is_bound_ && !is_shared_) plan.load.num_prompt_rows = plan.num_prompt_rows();
   kv_.end_plan(plan);
@@ -158,6 +159,20 @@ void Scheduler::keep_states(StepPlan& plan) {
     }
     kv_.keep_state(sequence, plan);
   }
+}
+
+// Branches get rows that are left, each as many as the span with the most drafts.
+void Scheduler::plan_branches(StepPlan& plan) const {
+  int most = 0;
+  for (const Span& span : plan.spans) most = std::max(most, span.max_verified);
+  if (most == 0) return;
+  const int rows_each = 1 + most;
+  plan.num_branches = std::min(
+      {drafts_.num_branches(), row_budget(plan) / rows_each, logits_budget(plan) / rows_each});
+  if (plan.num_branches == 0) return;
+  plan.features |= kHasBranches;
+  plan.num_rows += plan.num_branches * rows_each;
+  plan.num_logits_rows += plan.num_branches * rows_each;
 }
 
 // Remembered only now: blocks that this step fills can be hit from the next step on.

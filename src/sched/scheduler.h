@@ -150,6 +150,7 @@ class Scheduler {
   }
   void take_adapter(Sequence& sequence, StepPlan& plan);
   void give_back_adapter(Sequence& sequence);
+  void plan_branches(StepPlan& plan) const;
   bool admit(Sequence& sequence, StepPlan& plan);
   void keep_states(StepPlan& plan);
   void note_states(const StepPlan& plan);

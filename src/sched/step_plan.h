@@ -23,10 +23,11 @@ enum StepFeature : uint32_t {
   kHasAdapters = 64,   // adapters change products of attention,
   kAdaptsMlp = 128,    // and of MLPs; only with kHasAdapters
   kAdaptsEnds = 256,   // and the embedding or the output matrix; only with kHasAdapters
+  kHasBranches = 512,  // other drafts of sequences are verified beside theirs
 };
 // Of every stage.
 inline constexpr uint32_t kForwardFeatures = kHasAdapters | kAdaptsMlp | kAdaptsEnds;
-inline constexpr int kNumStepFeatureSets = 512;
+inline constexpr int kNumStepFeatureSets = 1024;
 
 // One sequence's rows in a step, as bounds. See kernels/step_types.h for how the device reads it.
 struct Span {
@@ -137,6 +138,7 @@ struct StepPlan {
   std::vector<StateMove> states_out;
   std::vector<StateMove> states_in;
   int num_rows = 0;         // bound on the token rows
+  int num_branches = 0;     // that have rows among these at most
   int num_logits_rows = 0;  // bound on the logits rows
   int num_new_ids = 0;      // ids to upload
   int num_words = 0;        // words of variable parameters to upload
@@ -178,6 +180,7 @@ struct StepPlan {
     states_out.clear();
     states_in.clear();
     num_rows = 0;
+    num_branches = 0;
     num_logits_rows = 0;
     num_new_ids = 0;
     num_words = 0;

@@ -79,6 +79,7 @@ struct BatchDemand {
 struct DraftGrant {
   int num_draft_tokens = 0;  // most drafts a sequence; 0 with rows: entries are caught up only
   int catch_up_rows = 0;     // of all its spans together; 0: the drafter rests, unless it has no KV
+  int num_branches = 0;      // that its drafts may have beside them, in this step and the next one
   // Spans with rows or drafts at most; those that are ready go first.
   int max_spans = std::numeric_limits<int>::max();
   // A sequence that is not ready gets rows when it lacks no more entries than this, or when its
@@ -100,6 +101,7 @@ struct DraftUse {
   int num_draft_tokens = 0;  // largest num_draft_tokens of its spans
   int catch_up_rows = 0;     // sum of their draft_rows
   int num_spans = 0;         // spans with num_draft_tokens > 0
+  int num_branches = 0;      // that may begin
 };
 
 }  // namespace foretoken

@@ -80,6 +80,18 @@ const PolicyState& LengthController::learned(int drafter, Kind kind) const {
   return kind == Kind::kOwn ? states_[index] : kind_states_[index][static_cast<size_t>(kind)];
 }
 
+DraftGrant LengthController::set_grant(const LengthControllerConfig::PolicyDrafter& drafter,
+                                       const BatchDemand& demand) const {
+  DraftGrant grant;
+  if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
+  if (config_.mode == LengthMode::kSchedule) {
+    grant.num_draft_tokens =
+        scheduled_draft_tokens(config_.schedule, demand.num_sequences, drafter.max_draft_tokens);
+  }
+  if (grant.num_draft_tokens > 0 && drafter.has_kv) grant.catch_up_rows = drafter.max_catch_up_rows;
+  return grant;
+}
+
 std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchDemand& demand) {
   take_in(step);
   num_decoding_ = demand.num_decoding;
@@ -93,15 +105,10 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
       raise_limit(step, static_cast<int>(i), demand, Kind::kListed, grant);
       raise_limit(step, static_cast<int>(i), demand, Kind::kPredicted, grant);
       grant.others_come = others_come(demand);
-      continue;
+    } else {
+      grant = set_grant(drafter, demand);
     }
-    if (config_.mode == LengthMode::kFixed) grant.num_draft_tokens = drafter.max_draft_tokens;
-    if (config_.mode == LengthMode::kSchedule) {
-      grant.num_draft_tokens =
-          scheduled_draft_tokens(config_.schedule, demand.num_sequences, drafter.max_draft_tokens);
-    }
-    if (grant.num_draft_tokens > 0 && drafter.has_kv)
-      grant.catch_up_rows = drafter.max_catch_up_rows;
+    if (grant.num_draft_tokens > 0) grant.num_branches = drafter.num_branches;
   }
   return grants_;
 }

@@ -29,6 +29,7 @@ struct LengthControllerConfig {
     bool has_kv = false;       // entries to catch up
     bool keeps_written = false;
     int max_catch_up_rows = 0;  // of a step
+    int num_branches = 0;       // that its drafts may have beside them in a step
     // Where it begins, by itself and in lists before others; the default knows nothing.
     PolicyState learned = {};
     PolicyState learned_in_lists = {};
@@ -176,6 +177,8 @@ class LengthController {
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   int num_first_learners(int drafter, const DraftDemand& own) const;
+  DraftGrant set_grant(const LengthControllerConfig::PolicyDrafter& drafter,
+                       const BatchDemand& demand) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe(uint64_t step, int drafter, const BatchDemand& demand);
   DraftGrant probe_with(int drafts, int drafter, const BatchDemand& demand);

@@ -7,6 +7,7 @@
 #include "compat/drafter_traits.h"
 #include "device/queue.h"
 #include "kernels/sampling/token_masks.h"
+#include "kernels/step/copy_branches.h"
 #include "kernels/step/move_blocks.h"
 #include "kernels/step_types.h"
 
@@ -31,13 +32,18 @@ struct DraftStep {
   KvCaches caches{};  // of the target
   int index = 0;  // of the drafter among the engine's: SlotParams::drafter of the slots it serves
   DraftMasks masks{};
+  // What a KV block has, its entries of the drafter and tap pages too; for steps with branches.
+  BranchParts full{};
+  BranchParts windowed{};
+  int32_t min_branch_chance = 0;  // of all drafts of a branch, in 1/kSureDraft
 };
 
 // Bounds of a step's draft passes, which a graph is captured for.
 struct DraftShape {
   int num_draft_tokens = 0;   // most drafts a slot; 0: entries are caught up, nothing is proposed
   int max_catch_up_rows = 0;  // rows of the first pass
-  int max_spans = 0;          // rows of each later pass
+  int max_spans = 0;          // rows of each later pass, without those of branches
+  int num_branches = 0;       // that may begin; 0: none
   bool operator==(const DraftShape&) const = default;
 };
 

@@ -10,7 +10,7 @@ namespace foretoken {
 // Logits rows of the largest step whose prompts are not scored.
 inline int max_logits_rows(const EngineConfig& config) {
   return std::min(config.max_num_batched_tokens,
-                  config.max_num_seqs * (max_draft_tokens(config) + 1));
+                  (config.max_num_seqs + num_branches(config)) * (max_draft_tokens(config) + 1));
 }
 
 // Logits rows that are computed at once.

@@ -58,7 +58,8 @@ Result<std::unique_ptr<Drafter>> make(const EngineConfig& config, size_t index,
                                                     ? config.max_model_len
                                                     : parts.target.config().max_context,
                                .max_rows = max_catch_up_rows(config),
-                               .max_spans = config.max_num_seqs,
+                               .max_spans = config.max_num_seqs + num_branches(config),
+                               .num_branches = num_branches(config),
                                .dummy = is_dummy(config.load_format),
                                .dummy_recipe = parts.dummy_recipe,
                                .kv_format = parts.kv_format,
@@ -103,6 +104,18 @@ int max_draft_tokens(const EngineConfig& config) {
     most = std::max(most, k > 0 ? k : kMaxOwnDrafts);
   }
   return most;
+}
+
+int num_branches(const EngineConfig& config) {
+  int most = 0;
+  for (const SpeculativeConfig& drafter : config.speculative) {
+    most = std::max(most, drafter.num_branches);
+  }
+  return most;
+}
+
+int branch_blocks(const EngineConfig& config) {
+  return (config.block_size - 1 + max_draft_tokens(config)) / config.block_size + 1;
 }
 
 int max_catch_up_rows(const EngineConfig& config) {

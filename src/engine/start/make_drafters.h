@@ -45,6 +45,11 @@ int max_draft_tokens(const EngineConfig& config);
 
 // Rows of the largest catch-up pass of a step: a whole step's rows, and the token that each
 // sequence gets beyond them.
+// BatchState::num_branches, and the blocks that each of those has: of its last known token and of
+// as many drafts as there may be.
+int num_branches(const EngineConfig& config);
+int branch_blocks(const EngineConfig& config);
+
 int max_catch_up_rows(const EngineConfig& config);
 
 }  // namespace foretoken

@@ -60,18 +60,39 @@ ModelRunner::ModelRunner(Device& device, Queue& queue, Model& model, const KvCac
       shapes_(config.max_rows, memory.limits().max_spans, config.max_catch_up_rows, drafters_,
               graphs_on(device, config.graphs), config.lanes),
       scratch_(device, scratch_config(model, memory, config)),
+      device_(device),
+      branch_arena_(device, MemoryKind::kDevice),
       graphs_(queue) {
   FT_CHECK(drafters_.size() <= kMaxDrafters);
 }
 
 Status ModelRunner::start() {
   FT_RETURN_IF_ERROR(scratch_.take());
+  FT_RETURN_IF_ERROR(take_branch_parts());
   if (config_.synthetic && config_.stages.is_last()) {
     std::copy(config_.synthetic_chances.begin(), config_.synthetic_chances.end(),
               scratch_.synthetic_host);
     queue_.copy(scratch_.synthetic, scratch_.synthetic_host, sizeof(config_.synthetic_chances));
   }
   return queue_.drain();
+}
+
+Status ModelRunner::take_branch_parts() {
+  if (memory_.batch.num_branches == 0) return {};
+  const auto take = [&](const std::vector<BlockPart>& parts, BranchParts* out) -> Status {
+    if (parts.empty()) return {};
+    const size_t bytes = parts.size() * sizeof(BlockPart);
+    FT_ASSIGN_OR_RETURN(BlockPart * memory,
+                        branch_arena_.take_array<BlockPart>(parts.size(), "parts of blocks"));
+    Arena staging(device_, MemoryKind::kPinned);
+    FT_ASSIGN_OR_RETURN(void* pinned, staging.take(bytes, "parts of blocks"));
+    std::memcpy(pinned, parts.data(), bytes);
+    queue_.copy(memory, pinned, bytes);
+    *out = {memory, static_cast<int32_t>(parts.size())};
+    return queue_.drain();
+  };
+  FT_RETURN_IF_ERROR(take(config_.block_parts, &branch_parts_));
+  return take(config_.window_block_parts, &branch_window_parts_);
 }
 
 Status ModelRunner::capture_usual_steps() {

@@ -5,6 +5,7 @@
 
 #include "attention/kv_cache.h"
 #include "base/result.h"
+#include "device/arena.h"
 #include "device/device.h"
 #include "draft/parts/drafter.h"
 #include "engine/step/shape/graph_cache.h"
@@ -21,6 +22,9 @@
 namespace foretoken {
 
 inline constexpr int64_t kMaskBudgetNs = 10'000'000;
+// That all drafts of a branch are right, in 1/kSureDraft, as its drafter sees it. Lower, and rows
+// go to branches that hardly ever win.
+inline constexpr int32_t kLeastBranchChance = kSureDraft / 64;
 inline constexpr int64_t kDraftMaskBudgetNs = 500'000;  // of one draft
 
 struct ModelRunnerConfig {
@@ -48,6 +52,10 @@ struct ModelRunnerConfig {
   bool has_masks = true;
   bool has_processors = true;
   Stages stages = {};
+  // What a KV block has, all drafters' entries included, where steps may have branches.
+  std::vector<BlockPart> block_parts = {};
+  std::vector<BlockPart> window_block_parts = {};
+  int32_t min_branch_chance = kLeastBranchChance;
 };
 
 // Runs the nine parts of a step on the queue. Knows shapes, no policy: a plan already encoded in
@@ -139,6 +147,7 @@ class ModelRunner {
   void enqueue_mask_share(Queue& queue, int max_rows);
   void enqueue_sampling(Queue& queue, int row_offset, int rows, uint32_t features);
   void enqueue_outputs(Queue& queue, uint32_t features);
+  Status take_branch_parts();
   void enqueue_drafts(Queue& queue, const StepShape& shape);
   void enqueue_drafter(Queue& queue, int index, const StepShape& step);
   void enqueue_choice(Queue& queue, int index, const StepShape& step);
@@ -156,6 +165,10 @@ class ModelRunner {
   const ModelRunnerConfig config_;
   const StepShapes shapes_;
   StepScratch scratch_;
+  Device& device_;
+  Arena branch_arena_;
+  BranchParts branch_parts_{};
+  BranchParts branch_window_parts_{};
   const CostTable* times_in_use() const { return hides_step_times_ ? nullptr : step_times_; }
   bool hides_step_times_ = false;
   const CostTable* step_times_ = nullptr;

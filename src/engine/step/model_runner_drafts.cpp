@@ -46,7 +46,10 @@ void ModelRunner::enqueue_drafter(Queue& queue, int index, const StepShape& step
                    .tensors = memory_.tensors,
                    .caches = kv_caches_,
                    .index = index,
-                   .masks = draft_masks(step)},
+                   .masks = draft_masks(step),
+                   .full = branch_parts_,
+                   .windowed = branch_window_parts_,
+                   .min_branch_chance = config_.min_branch_chance},
                   shape);
   if (drafter.traits().looks_up && drafters_.size() > 1) enqueue_choice(queue, index, step);
   if (repairs(drafter, step, shape)) enqueue_repairs(queue, index, shape.num_draft_tokens);

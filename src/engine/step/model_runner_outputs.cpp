@@ -11,6 +11,7 @@
 #include "kernels/sampling/sample.h"
 #include "kernels/sampling/shape_logits.h"
 #include "kernels/sampling/token_masks.h"
+#include "kernels/step/copy_branches.h"
 #include "kernels/step/publish.h"
 #include "kernels/step/verify_and_commit.h"
 
@@ -169,6 +170,15 @@ void ModelRunner::enqueue_outputs(Queue& queue, uint32_t features) {
                             .result_limits = memory_.result_limits(),
                             .synthetic = config_.synthetic ? scratch_.synthetic : nullptr});
   enqueue_publish(queue, features);
+  if ((features & kHasBranches) == 0) return;
+  copy_branches(queue, {.plan = memory_.plan,
+                        .limits = memory_.limits(),
+                        .batch = memory_.batch,
+                        .counts = memory_.tensors.counts,
+                        .spans = memory_.tensors.spans,
+                        .full = branch_parts_,
+                        .windowed = branch_window_parts_,
+                        .pass = -1});
 }
 
 // On a stage before the last one the result stays empty.

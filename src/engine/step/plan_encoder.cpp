@@ -72,7 +72,8 @@ void encode_plan(const StepPlan& plan, const BlockPool& blocks, const PlanLimits
                    static_cast<int32_t>(plan.blocks.size()),
                    num_ids,
                    num_words,
-                   plan.lane_cut().num_spans};
+                   plan.lane_cut().num_spans,
+                   plan.num_branches};
 }
 
 }  // namespace foretoken

@@ -45,6 +45,10 @@ Status StepMemory::take_batch() {
   batch.max_blocks = config_.max_blocks;
   batch.block_size = config_.block_size;
   batch.num_slots = config_.num_slots;
+  batch.num_branches = config_.num_branches;
+  batch.branch_blocks = config_.branch_blocks;
+  batch.first_branch_block = config_.num_blocks;
+  batch.first_branch_window_block = config_.num_window_blocks;
   return {};
 }
 
@@ -73,8 +77,9 @@ Status StepMemory::take_tensors() {
   const size_t logits_rows = static_cast<size_t>(config_.max_logits_rows);
   FT_ASSIGN_OR_RETURN(tensors.counts,
                       arena_.take_array<StepCounts>(1 + (lanes > 1 ? lanes : 0), "step counts"));
-  FT_ASSIGN_OR_RETURN(tensors.spans,
-                      arena_.take_array<SpanState>(config_.limits.max_spans, "span states"));
+  FT_ASSIGN_OR_RETURN(
+      tensors.spans,
+      arena_.take_array<SpanState>(config_.limits.max_spans + config_.num_branches, "span states"));
   FT_ASSIGN_OR_RETURN(tensors.token_ids, arena_.take_array<int32_t>(rows, "token ids"));
   FT_ASSIGN_OR_RETURN(tensors.positions, arena_.take_array<int32_t>(rows, "positions"));
   FT_ASSIGN_OR_RETURN(tensors.row_slot, arena_.take_array<int32_t>(rows, "row slots"));

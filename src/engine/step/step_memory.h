@@ -9,8 +9,11 @@
 namespace foretoken {
 
 struct StepMemoryConfig {
-  int num_slots = 0;
-  int num_blocks = 0;  // the null block included
+  int num_slots = 0;          // branches included
+  int num_branches = 0;       // the last ones of them
+  int branch_blocks = 0;      // of each, behind num_blocks
+  int num_window_blocks = 0;  // of the windowed group, where there are branches
+  int num_blocks = 0;         // the null block included
   int block_size = 0;
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;

@@ -7,7 +7,8 @@
 namespace foretoken {
 
 // Step part 9, after the logits of pass `pass` (from 0): takes the drafted ids and lays out the
-// rows of the pass after it. For logits row j of the pass before (`in`) with slot s and id =
+// rows of the pass after it. For logits row j of the pass before (`in`) with slot s = slots[j] or,
+// without those, the slot of its token row, and id =
 // sampled[j]:
 //   id < 0 (no valid draft): draft.num_draft_tokens = num_draft_tokens, and s has no further rows.
 //   Otherwise drafts[pass] = id, num_draft_tokens = pass + 1; when draft.num_draft_tokens > pass +
@@ -28,6 +29,7 @@ struct DraftNextArgs {
   int32_t pass;
   int32_t keeps_written;  // 1: entries of accepted drafts stay exact (they depend on ids alone)
   int32_t max_rows;       // of `out`, at least the logits rows of `in`
+  const int32_t* slots = nullptr;  // by logits row of `in` (branch_drafts); or null
 };
 
 void draft_next(Queue& queue, const DraftNextArgs& args);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/draft/draft_alternatives.h"
 #include "kernels/step_types.h"
 
 namespace foretoken {
@@ -17,6 +18,10 @@ struct DraftTensors {
   // [max_rows] the last position of the row's slot that the target has computed, or null: nobody
   // asks for it. In a catch-up position i - 1; all drafts behind len known tokens have len - 2.
   int32_t* seen = nullptr;
+  // Where branches may begin, by logits row: the drafted id and others, and the slot that each
+  // drafts for (branch_drafts); or null.
+  DraftAlternative* alternatives = nullptr;  // [max_rows, kDraftAlternatives + 1]
+  int32_t* slots = nullptr;                  // [max_rows]
 };
 
 }  // namespace foretoken

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "kernels/branches.h"
 #include "kernels/draft_entries.h"
 #include "kernels/draft_lists.h"
 #include "kernels/step/verify_and_commit.h"
@@ -21,6 +22,44 @@ FT_HD inline spec::Verification verification_of(const VerifyAndCommitArgs& a,
   const SlotState& state = a.batch.slots[span.slot];
   return {state.drafts, a.tensors.sampled + span.logits_begin + span.num_scored,
           num_verified(span, a.batch.params[span.slot], state)};
+}
+
+// A span of a slot or of one of its branches, and how many of its drafts are accepted.
+struct AcceptedSpan {
+  const SpanState* span;
+  int32_t accepted;
+};
+
+// Of the span and those of its branches the one with the most accepted drafts, the first of equals.
+// All of them are prefixes of one text, as rows of one position sample with the same noise. The
+// branches that were looked at are counted in `result`.
+FT_HD inline AcceptedSpan longest_accepted(const VerifyAndCommitArgs& a, const SpanState& span,
+                                           const spec::AcceptanceRule& rule, SpanResult& result) {
+  const spec::Verification own = verification_of(a, span);
+  AcceptedSpan best{&span, spec::count_accepted(own, rule)};
+  if (rule.synthetic != nullptr || span.num_scored > 0) return best;
+  const SpanState* branches = a.tensors.spans + a.tensors.counts->num_spans;
+  for (int32_t i = 0; i < a.tensors.counts->num_branches; ++i) {
+    if (text_slot(a.batch, branches[i].slot) != span.slot) continue;
+    ++result.num_branches;
+    spec::Verification other = verification_of(a, branches[i]);
+    if (other.num_draft_tokens > own.num_draft_tokens) {
+      other.num_draft_tokens = own.num_draft_tokens;
+    }
+    const int32_t accepted = spec::count_accepted(other, rule);
+    if (accepted > best.accepted) best = {branches + i, accepted};
+  }
+  return best;
+}
+
+// Remembers whose entries the new tokens have. The state is as before the commit.
+FT_HD inline void note_winner(SlotState& state, const VerifyAndCommitArgs& a, const SpanState& span,
+                              const SpanState& winner) {
+  state.branch.stamp = 0;
+  state.branch.winner = winner.slot == span.slot ? 0 : winner.slot;
+  if (state.branch.winner == 0) return;
+  state.branch.winner_begin = state.len - 1;
+  state.draft.written = a.batch.slots[winner.slot].draft.written;
 }
 
 // Ids that the span may commit at most.
@@ -63,6 +102,8 @@ FT_HD inline void clear_counts(SpanResult& result) {
   result.from_prediction = 0;
   result.drafter = 0;
   result.found_by = 0;
+  result.num_branches = 0;
+  result.num_by_branch = 0;
 }
 
 // A span that sampled: verifies its drafts and advances its slot. `result` has the slot; the
@@ -72,21 +113,31 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
                                  SpanResult& result) {
   SlotState& state = a.batch.slots[span.slot];
   const SlotParams& params = a.batch.params[span.slot];
-  const spec::Verification v = verification_of(a, span);
-  const int32_t accepted =
-      spec::count_accepted(v, {a.synthetic, params.seed, params.choice, state.len});
+  const spec::AcceptanceRule rule{a.synthetic, params.seed, params.choice, state.len};
+  const spec::Verification own = verification_of(a, span);
+  const AcceptedSpan best = longest_accepted(a, span, rule, result);
+  const spec::Verification v = verification_of(a, *best.span);
+  const int32_t accepted = best.accepted;
   const spec::Appended appended =
       spec::append_accepted(v, accepted, max_committed(a, span, accepted), state.len,
                             {params.stop_ids, params.num_stop_ids, params.max_len}, result.ids);
   result.num_committed = appended.num_ids;
-  result.num_drafted = v.num_draft_tokens;
+  result.num_drafted = own.num_draft_tokens;
   result.num_accepted = accepted < appended.num_ids ? accepted : appended.num_ids;
+  if (best.span != &span) {
+    const int32_t without = spec::count_accepted(own, rule);
+    result.num_by_branch = without < result.num_accepted ? result.num_accepted - without : 0;
+    result.logits_begin = best.span->logits_begin;
+  }
   result.from_prediction = state.from_prediction;
   result.drafter = params.lookups != 0 ? state.drafted_by : params.drafter;
   result.found_by = state.found_by;
   state.found_by = 0;
   result.finish = static_cast<int32_t>(appended.finish);
-  for (int32_t i = 0; i < v.num_draft_tokens; ++i) result.drafts[i] = v.drafts[i];
+  for (int32_t i = 0; i < own.num_draft_tokens; ++i) {
+    result.drafts[i] = i < v.num_draft_tokens ? v.drafts[i] : own.drafts[i];
+  }
+  note_winner(state, a, span, *best.span);
   state.len += appended.num_ids;
   state.computed = state.len - 1;
   state.num_draft_tokens = 0;

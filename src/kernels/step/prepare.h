@@ -20,6 +20,9 @@ namespace foretoken {
 // With lane_rows > 0 the rows of the plan's first lane_spans spans are the first lane, and those of
 // the others the second one; each is packed and padded, to lane_rows, for itself. A lane's counts
 // stand behind the step's: its rows, and no logits rows, whose order is that of spans all the same.
+// Up to the plan's num_branches branches (kernels/branches.h) of spans with drafts have spans
+// behind those, each for the last known token and as many of its drafts as its leader's span may
+// verify; of two lanes they are in the second.
 struct PrepareArgs {
   static constexpr Op kOp = Op::kPrepare;
   void* plan;

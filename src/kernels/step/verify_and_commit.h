@@ -21,6 +21,10 @@ namespace foretoken {
 //   1, num_draft_tokens = 0, finished = finish. draft.computed rises to min(draft.written, len - 1)
 //   where that is more, with the page headers' draft_counts, and draft.written becomes 0;
 //   draft.since_draft becomes 0 when d > 0 and otherwise rises by the committed ids.
+// Where branches of the slot have spans, the one of its span and theirs with the largest a takes
+// the place of all, by the rule `coupled`: its ids are committed, logits_begin is its, and
+// BranchState::winner says so. draft.written is that one's then. num_drafted stays the slot's own.
+// The slot has no branches behind its commit.
 // A slot with a grammar commits at most num_decided ids, and verifies as many drafts: what is
 // behind them is rejected without being counted, and the next step has the same span again.
 // results[i] tells what happened to span i; num_accepted = min(a, committed); draft_missing =

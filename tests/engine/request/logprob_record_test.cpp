@@ -89,6 +89,8 @@ TEST(LogprobRecord, ReadsTheRowsOfASpan) {
                           .from_prediction = 0,
                           .drafter = 0,
                           .found_by = 0,
+                          .num_branches = 0,
+                          .num_by_branch = 0,
                           .ids = {55, 56},
                           .drafts = {}};
   record_logprobs(span, result, view, limits, record);

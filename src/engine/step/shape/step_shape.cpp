@@ -47,6 +47,7 @@ size_t StepShapeHash::operator()(const StepShape& shape) const {
   for (const DraftShape& draft : shape.drafts) {
     const auto word = static_cast<uint64_t>(draft.num_draft_tokens) << 48 |
                       static_cast<uint64_t>(draft.max_catch_up_rows) << 16 |
+                      static_cast<uint64_t>(draft.num_branches) << 10 |
                       static_cast<uint64_t>(draft.max_spans);
     // Knuth's multiplicative step mixes the words.
     hash = (std::rotl(hash, 23) ^ word) * 0x9e3779b97f4a7c15u;
@@ -142,6 +143,7 @@ DraftShape StepShapes::of(const DraftUse& use, const DrafterTraits& traits) cons
   if (drafts) {
     shape.num_draft_tokens = use.num_draft_tokens;
     shape.max_spans = bucket(use.num_spans, max_spans_);
+    shape.num_branches = traits.branches ? use.num_branches : 0;
   }
   if (use.catch_up_rows > 0) {
     shape.max_catch_up_rows = bucket(use.catch_up_rows, max_catch_up_rows_);

@@ -12,7 +12,7 @@ void draft_next(const void* args, CpuPool&) {
   DraftPass pass(a.out, a.batch, a.max_rows);
   for (int j = 0; j < a.counts->num_logits_rows; ++j) {
     const int32_t row = a.logits_rows[j];
-    const int32_t slot = a.row_slot[row];
+    const int32_t slot = a.slots != nullptr ? a.slots[j] : a.row_slot[row];
     const int32_t id = a.sampled[j];
     SlotState& state = a.batch.slots[slot];
     if (id < 0) {

@@ -30,7 +30,9 @@ __global__ void __launch_bounds__(kDraftThreads) draft_next_kernel(DraftNextArgs
   for (int begin = 0; begin < num_drafted; begin += kDraftThreads) {
     const int j = begin + threadIdx.x;
     const int source = j < num_drafted ? args.logits_rows[j] : 0;
-    const int slot = j < num_drafted ? args.row_slot[source] : 0;
+    const int slot = j >= num_drafted        ? 0
+                     : args.slots != nullptr ? args.slots[j]
+                                             : args.row_slot[source];
     const int id = j < num_drafted ? args.sampled[j] : -1;
     const bool goes_on = j < num_drafted && take_draft(args, slot, id);
     const int row = rows + block_scan<kDraftThreads>(goes_on ? 1 : 0, scratch) - 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/branches.h"
 #include "kernels/cpu/op_table.h"
 #include "kernels/logits_row.h"
 #include "kernels/plan_layout.h"
@@ -78,6 +79,36 @@ void pad_rows(const PrepareArgs& a, const Lane& lane) {
   }
 }
 
+// The plan of a branch that follows the slot of span `leader`, or no rows.
+SpanPlan branch_plan(const PrepareArgs& a, const PlanView& plan, int32_t branch) {
+  const int32_t leader = a.batch.slots[branch].branch.leader;
+  for (int i = 0; i < plan.header->num_spans; ++i) {
+    if (plan.spans[i].slot != leader) continue;
+    SpanPlan result{};
+    result.slot = branch;
+    result.num_tokens = a.tensors.spans[i].num_draft_tokens > 0 ? 1 : 0;
+    result.max_verified = plan.spans[i].max_verified;
+    return result;
+  }
+  return {};
+}
+
+// Rows of branches, behind all spans.
+void place_branches(const PrepareArgs& a, const PlanView& plan, Lane& lane, StepCounts& used) {
+  const int32_t most = std::min(plan.header->num_branches, a.batch.num_branches);
+  for (int32_t b = first_branch(a.batch); b < a.batch.num_slots; ++b) {
+    if (used.num_branches == most) return;
+    if (!follows(a.batch, b)) continue;
+    const SpanState span = place_span(a, branch_plan(a, plan, b), lane, used);
+    if (span.num_draft_tokens == 0) continue;
+    a.tensors.spans[used.num_spans + used.num_branches++] = span;
+    write_rows(a, span);
+    lane.num_rows += span.num_rows;
+    used.num_rows += span.num_rows;
+    used.num_logits_rows += span.num_logits;
+  }
+}
+
 }  // namespace
 
 void prepare(const void* args, CpuPool&) {
@@ -97,6 +128,7 @@ void prepare(const void* args, CpuPool&) {
     used.num_rows += span.num_rows;
     used.num_logits_rows += span.num_logits;
   }
+  place_branches(a, plan, lanes[splits ? 1 : 0], used);
   t.counts[0] = used;
   pad_rows(a, lanes[0]);
   if (!splits) return;

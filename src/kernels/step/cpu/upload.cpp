@@ -69,6 +69,7 @@ void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* w
   state.learnt = learnt_before(init);
   state.draft = DraftState{};
   state.draft.computed = init.draft_computed;
+  state.branch = BranchState{};
   std::fill_n(state.lookup_rates, kMaxDrafters, DraftRates{});
 }
 

@@ -2,44 +2,20 @@
 
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
+#include "kernels/step/cuda/copy_bytes.cuh"
 #include "kernels/step/move_blocks.h"
 
 namespace foretoken::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAhead = 4;  // loads of a thread before its first store: host memory answers late
 constexpr int64_t kBytesOfBlock = 64 << 10;  // of a part, on average, where that is large
 constexpr int64_t kMaxPieces = 8;
 
 // The blocks of blockIdx.z divide them.
-template <class Word>
-__device__ void copy_words(Word* to, const Word* from, int64_t count) {
-  const int64_t stride = int64_t{gridDim.z} * kThreads;
-  int64_t i = int64_t{blockIdx.z} * kThreads + threadIdx.x;
-  for (; i + (kAhead - 1) * stride < count; i += kAhead * stride) {
-    Word words[kAhead];
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) words[k] = from[i + k * stride];
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) to[i + k * stride] = words[k];
-  }
-  for (; i < count; i += stride) to[i] = from[i];
-}
-
-// In the largest words that both ends and the size divide by.
-__device__ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
-  const auto bits = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) |
-                    static_cast<uint64_t>(bytes);
-  if (bits % sizeof(uint4) == 0) {
-    copy_words(reinterpret_cast<uint4*>(to), reinterpret_cast<const uint4*>(from),
-               bytes / static_cast<int64_t>(sizeof(uint4)));
-  } else if (bits % sizeof(uint32_t) == 0) {
-    copy_words(reinterpret_cast<uint32_t*>(to), reinterpret_cast<const uint32_t*>(from),
-               bytes / static_cast<int64_t>(sizeof(uint32_t)));
-  } else {
-    copy_words(to, from, bytes);
-  }
+__device__ void copy_part(std::byte* to, const std::byte* from, int64_t bytes) {
+  copy_bytes(to, from, bytes, int64_t{blockIdx.z} * kThreads + threadIdx.x,
+             int64_t{gridDim.z} * kThreads);
 }
 
 __device__ void move_header(const MoveBlocksArgs& a, const DeviceBlockMove& move,
@@ -70,9 +46,9 @@ __global__ void __launch_bounds__(kThreads) move_blocks_kernel(MoveBlocksArgs ar
   const ImagePart part = args.parts[blockIdx.x];
   std::byte* block = part.part.base + int64_t{move.block} * part.part.bytes;
   if (args.inwards != 0) {
-    copy_bytes(block, image + part.at, part.part.bytes);
+    copy_part(block, image + part.at, part.part.bytes);
   } else {
-    copy_bytes(image + part.at, block, part.part.bytes);
+    copy_part(image + part.at, block, part.part.bytes);
   }
 }
 

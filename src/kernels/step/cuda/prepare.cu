@@ -1,5 +1,6 @@
 #include "kernels/step/prepare.h"
 
+#include "kernels/branches.h"
 #include "kernels/cuda/block_scan.cuh"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/launchers.h"
@@ -107,6 +108,54 @@ __device__ int2 place_spans(const PrepareArgs& args, const PlanView& plan, int n
   return base;
 }
 
+// The spans that branches follow, by branch; -1: none that verifies drafts.
+__device__ void find_leaders(const PrepareArgs& args, const PlanView& plan, int num_spans,
+                             int* leaders) {
+  const BatchState& batch = args.batch;
+  if (threadIdx.x < kMaxBranches) leaders[threadIdx.x] = -1;
+  __syncthreads();
+  for (int i = threadIdx.x; i < num_spans; i += kThreads) {
+    if (args.tensors.spans[i].num_draft_tokens == 0) continue;
+    for (int b = 0; b < batch.num_branches; ++b) {
+      const int slot = first_branch(batch) + b;
+      if (follows(batch, slot) && text_slot(batch, slot) == plan.spans[i].slot) leaders[b] = i;
+    }
+  }
+  __syncthreads();
+}
+
+// Rows of branches behind those of all spans, which take `total`. Returns what all take, and in `z`
+// how many branches have some.
+__device__ int3 place_branches(const PrepareArgs& args, const PlanView& plan, int num_spans,
+                               int2 total) {
+  const int most = min(plan.header->num_branches, args.batch.num_branches);
+  if (most <= 0) return int3{total.x, total.y, 0};
+  __shared__ int leaders[kMaxBranches];
+  __shared__ int3 all;
+  find_leaders(args, plan, num_spans, leaders);
+  if (threadIdx.x == 0) {
+    all = int3{total.x, total.y, 0};
+    const int first = first_lane_rows(args, plan, num_spans, total.x);
+    const int max_rows = args.lane_rows > 0 ? first + args.lane_rows : args.max_rows;
+    for (int b = 0; b < args.batch.num_branches && all.z < most; ++b) {
+      if (leaders[b] < 0) continue;
+      SpanPlan span{};
+      span.slot = first_branch(args.batch) + b;
+      span.num_tokens = 1;
+      span.max_verified = plan.spans[leaders[b]].max_verified;
+      const SpanNeeds needs = span_needs(args.batch, span);
+      if (needs.drafts == 0 || all.x + needs.rows > max_rows ||
+          all.y + needs.logits > args.max_logits_rows) {
+        continue;
+      }
+      store_span(args, num_spans + all.z, span.slot, needs, all.x, all.y);
+      all = int3{all.x + needs.rows, all.y + needs.logits, all.z + 1};
+    }
+  }
+  __syncthreads();
+  return all;
+}
+
 // The last span that begins at or before `row` and has rows.
 __device__ int span_of_row(const SpanState* spans, int num_spans, int row) {
   int low = 0;
@@ -160,12 +209,14 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
   let_next_start();
   const PlanView plan = plan_view(args.plan, args.limits);
   const int num_spans = min(plan.header->num_spans, args.limits.max_spans);
-  const int2 total = place_spans(args, plan, num_spans);
+  const int2 placed = place_spans(args, plan, num_spans);
+  const int3 total = place_branches(args, plan, num_spans, placed);
+  const int num_all = num_spans + total.z;
   const bool splits = args.lane_rows > 0;
   const int rows_each = splits ? args.lane_rows : args.max_rows;
   const int first = first_lane_rows(args, plan, num_spans, total.x);
   if (threadIdx.x == 0) {
-    args.tensors.counts[0] = StepCounts{total.x, total.y, num_spans, 0};
+    args.tensors.counts[0] = StepCounts{total.x, total.y, num_spans, total.z};
     if (splits) args.tensors.counts[1] = StepCounts{first, 0, 0, 0};
     if (splits) args.tensors.counts[2] = StepCounts{total.x - first, 0, 0, 0};
   }
@@ -175,14 +226,14 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(PrepareArgs args) {
     const int row = second ? i - rows_each : i;
     const int to = second ? args.lane_offset + row : row;
     if (row < (second ? total.x - first : first)) {
-      fill_row(args, second ? first + row : row, to, num_spans);
+      fill_row(args, second ? first + row : row, to, num_all);
     } else {
       pad_row(args, to);
     }
   }
   if (!splits) return;
   __syncthreads();
-  for (int i = plan.header->lane_spans + threadIdx.x; i < num_spans; i += kThreads) {
+  for (int i = plan.header->lane_spans + threadIdx.x; i < num_all; i += kThreads) {
     args.tensors.spans[i].row_begin += args.lane_offset - first;
   }
 }

@@ -45,6 +45,7 @@ __device__ void apply_inits(const BatchState& batch, const SlotInit* inits, int 
       slot.draft = DraftState{};
       slot.draft.computed = init.draft_computed;
       for (DraftRates& rates : slot.lookup_rates) rates = DraftRates{};
+      slot.branch = BranchState{};
     }
   }
 }
