@@ -10,11 +10,11 @@ namespace {
 std::vector<CompatRule> all_rules() {
   std::vector<CompatRule> all;
   for (const auto group :
-       {backend_rules,     expression_rules, kv_format_rules, kv_read_rules, engine_rules,
-        server_rules,      rank_rules,       expert_rules,    lane_rules,    layer_rules,
-        context_rules,     file_rules,       weight_rules,    adapter_rules, draft_rules,
-        draft_model_rules, request_rules,    sampling_rules,  text_rules,    serving_rules,
-        measuring_rules,   position_rules,   host_block_rules}) {
+       {backend_rules,     expression_rules, kv_format_rules, kv_read_rules,   engine_rules,
+        server_rules,      rank_rules,       expert_rules,    lane_rules,      layer_rules,
+        context_rules,     file_rules,       weight_rules,    adapter_rules,   draft_rules,
+        draft_model_rules, branch_rules,     request_rules,   sampling_rules,  text_rules,
+        serving_rules,     measuring_rules,  position_rules,  host_block_rules}) {
     all.insert(all.end(), group().begin(), group().end());
   }
   return all;

@@ -40,6 +40,7 @@ struct Combination {
   Fact whole_prompts = {};                 // a prompt sees itself: --flex-mask with 'prompt'
   Fact bidirectional = {};                 // so does every text of the model, which writes none
   Fact attends = {};                       // layers of the model attend to positions at all
+  Fact keeps_states = {};                  // recurrent ones keep a state of each sequence
 
   std::string architecture = {};  // as config.json names it, to be read
   std::string files = {};         // of the model that is spoken of, to be read
@@ -85,6 +86,7 @@ struct Combination {
   std::optional<int> num_draft_ranks = {};        // draft_tensor_parallel_size; 0: as the target
   std::optional<int> max_rows = {};               // --max-num-batched-tokens
   Fact is_synthetic = {};                         // the rule `synthetic` instead of `coupled`
+  Fact branches = {};                             // num_branches of a drafter
 
   // What a request asks for, and what the engine has for requests.
   Fact structured_outputs = {};

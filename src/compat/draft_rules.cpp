@@ -174,8 +174,57 @@ const CompatRule kDraftModelRules[] = {
      {.files = "the draft model", .other_vocabulary = true, .draft_has_tokenizer = false}},
 };
 
+std::string branches_text(const std::string& what) {
+  return "speculative config: num_branches " + what + "; leave it out";
+}
+
+// Other drafts beside those of a sequence, in slots that follow it.
+const CompatRule kBranchRules[] = {
+    {"`num_branches`, a model with recurrent layers",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.branches && c.keeps_states; },
+     [](const Combination& c) {
+       return branches_text("copies keys and values, but recurrent layers of '" + c.architecture +
+                            "' keep a state of each sequence, of which branches have none");
+     },
+     {.keeps_states = true, .architecture = "Model", .branches = true}},
+    {"`num_branches`, `--pipeline-parallel-size`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.branches && c.num_stages > 1; },
+     [](const Combination&) {
+       return branches_text(
+           "is decided about where drafts are made, and earlier pipeline stages "
+           "(--pipeline-parallel-size) do not hear of it");
+     },
+     {.branches = true, .num_ranks = 2, .num_stages = 2}},
+    {"`num_branches`, `--enable-dbo`",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.branches && c.two_lanes; },
+     [](const Combination&) {
+       return branches_text("has no place in steps of two lanes (--enable-dbo)");
+     },
+     {.branches = true, .two_lanes = true}},
+    {"`num_branches`, engines that share experts",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.branches && c.expert_parallel && c.num_engines > 1; },
+     [](const Combination&) {
+       return branches_text(
+           "is an engine's own, and engines that share experts (--enable-expert-parallel) agree on "
+           "the draft passes of each step without branches");
+     },
+     {.branches = true, .num_engines = 2, .expert_parallel = true}},
+    {"`num_branches`, `rejection_sample_method` synthetic",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return c.branches && c.is_synthetic; },
+     [](const Combination&) {
+       return branches_text("brings nothing where drafts are accepted by given rates (synthetic)");
+     },
+     {.is_synthetic = true, .branches = true}},
+};
+
 }  // namespace
 
+std::span<const CompatRule> branch_rules() { return kBranchRules; }
 std::span<const CompatRule> draft_rules() { return kDraftRules; }
 std::span<const CompatRule> draft_model_rules() { return kDraftModelRules; }
 

@@ -23,6 +23,7 @@ std::span<const CompatRule> weight_rules();
 std::span<const CompatRule> adapter_rules();
 std::span<const CompatRule> draft_rules();
 std::span<const CompatRule> draft_model_rules();
+std::span<const CompatRule> branch_rules();
 std::span<const CompatRule> request_rules();
 std::span<const CompatRule> sampling_rules();
 std::span<const CompatRule> text_rules();

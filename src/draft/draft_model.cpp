@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compat/compat.h"
 #include "draft/block_pass.h"
 #include "draft/draft_bounds.h"
 #include "draft/draft_output.h"
@@ -212,7 +213,7 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
   FT_RETURN_IF_ERROR(load_matrix(context));
   FT_ASSIGN_OR_RETURN(const int32_t* token_map,
                       upload_ids(device_, ids_, context.token_map, "the token map"));
-  const bool branches = traits_.branches && context.num_branches > 0;
+  const bool branches = traits_.branches && context.config.num_branches > 0;
   FT_RETURN_IF_ERROR(passes_.take({.token_map = token_map,
                                    .first_entry = 0,
                                    .max_len = traits_.max_len,
@@ -245,7 +246,9 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DrafterContext& contex
   traits.max_len = max_len;
   const bool at_once = mask_id >= 0;
   traits.keeps_states = keeps_states(config);
-  traits.branches = traits.branches && !traits.keeps_states;
+  FT_RETURN_IF_ERROR(compat({.keeps_states = traits.keeps_states,
+                             .architecture = config.architecture,
+                             .branches = context.config.num_branches > 0}));
   if (at_once) traits.entries_ahead = traits.max_draft_tokens - 1;
   if (context.is_absent) return make_absent_drafter(name, traits);
   const int drafting_rows = context.max_spans * (at_once ? traits.max_draft_tokens : 1);

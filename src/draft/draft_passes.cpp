@@ -63,7 +63,8 @@ void DraftPasses::export_masked(Queue& queue, const DraftStep& step) {
                        .num_repaired = 0});
 }
 
-void DraftPasses::enqueue_branches(Queue& queue, const DraftStep& step, int pass) const {
+void DraftPasses::enqueue_branches(Queue& queue, const DraftStep& step, const DraftShape& shape,
+                                   int pass) const {
   const DraftTensors& in = of(pass);
   branch_drafts(queue, {.plan = step.plan,
                         .limits = step.limits,
@@ -76,6 +77,7 @@ void DraftPasses::enqueue_branches(Queue& queue, const DraftStep& step, int pass
                         .slots = in.slots,
                         .pass = pass,
                         .min_chance = step.min_branch_chance,
+                        .max_branches = shape.num_branches,
                         .max_rows = max_rows_});
   copy_branches(queue, {.plan = step.plan,
                         .limits = step.limits,

@@ -55,7 +55,7 @@ class DraftPasses {
         export_masked(queue, step);
         run(pass, of(pass), later_rows, later_rows);
       }
-      if (shape.num_branches > 0) enqueue_branches(queue, step, pass);
+      if (shape.num_branches > 0) enqueue_branches(queue, step, shape, pass);
       enqueue_next(queue, step, shape, pass);
     }
   }
@@ -65,7 +65,8 @@ class DraftPasses {
   // Tells the host the drafts so far, so that it computes the masks of the next ones meanwhile.
   static void export_masked(Queue& queue, const DraftStep& step);
   void enqueue_first(Queue& queue, const DraftStep& step, const DraftShape& shape) const;
-  void enqueue_branches(Queue& queue, const DraftStep& step, int pass) const;
+  void enqueue_branches(Queue& queue, const DraftStep& step, const DraftShape& shape,
+                        int pass) const;
   void enqueue_next(Queue& queue, const DraftStep& step, const DraftShape& shape, int pass) const;
   Status take_tensors(DraftTensors* tensors);
 

@@ -33,6 +33,9 @@ IdleField idle_field_of(const SpeculativeConfig& config, const DrafterEntry& ent
     IdleField found = field_of_files(config, entry);
     if (!found.name.empty()) return found;
   }
+  if (config.num_branches != 0 && !entry.traits.branches) {
+    return {"num_branches", "whose drafts are not chosen one after the other from logits"};
+  }
   for (const DrafterEntry& other : drafters()) {
     if (&other == &entry) continue;
     for (const MethodField& field : other.fields) {
@@ -75,6 +78,7 @@ void add_drafter(const SpeculativeConfig& config, const DrafterEntry& entry, Com
   c->drafts_by_modules = entry.traits.drafts_by_modules;
   c->other_vocabulary = config.use_heterogeneous_vocab;
   c->num_draft_ranks = config.draft_tensor_parallel_size;
+  c->branches = config.num_branches > 0;
   const IdleField idle = idle_field_of(config, entry);
   c->idle_field = idle.name;
   c->idle_because = idle.because;

@@ -28,7 +28,7 @@ class HeadDrafter final : public Drafter {
         traits_(traits),
         probabilistic_(probabilistic),
         masked_(context.with_grammars),
-        branches_(context.num_branches > 0 && traits.branches),
+        branches_(context.config.num_branches > 0 && traits.branches),
         head_(std::move(head)),
         num_modules_(head_->config().num_modules),
         passes_(context.device, context.max_rows, context.max_spans),

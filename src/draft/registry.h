@@ -32,7 +32,6 @@ struct DrafterContext {
   int max_model_len = 0;
   int max_rows = 0;                          // of the largest catch-up pass
   int max_spans = 0;                         // sequences a step, and branches of them
-  int num_branches = 0;                      // BatchState::num_branches
   bool dummy = false;                        // random weights
   const GgufRecipe* dummy_recipe = nullptr;  // by which a draft model's are quantised, or null
   KvFormat kv_format = KvFormat::kPlain;     // of the drafter's own KV

@@ -244,14 +244,15 @@ Status EngineImpl::prepare_speculation(const ResolvedConfig& config, Start start
   // A step that waits for other stages says little about its own work.
   policy.follows_device = config.step_time_table.empty() && ranks_.stages().count == 1;
   policy.host_may_bound = !device_traits(device_->type()).uses_host_cores;
-  for (const auto& drafter : drafters_) {
-    const DrafterTraits& traits = drafter->traits();
-    policy.drafters.push_back({.max_draft_tokens = traits.max_draft_tokens,
-                               .looks_up = traits.looks_up,
-                               .has_kv = traits.has_kv,
-                               .keeps_written = traits.keeps_written,
-                               .max_catch_up_rows = max_catch_up_rows(config),
-                               .num_branches = traits.branches ? num_branches(config) : 0});
+  for (size_t i = 0; i < drafters_.size(); ++i) {
+    const DrafterTraits& traits = drafters_[i]->traits();
+    policy.drafters.push_back(
+        {.max_draft_tokens = traits.max_draft_tokens,
+         .looks_up = traits.looks_up,
+         .has_kv = traits.has_kv,
+         .keeps_written = traits.keeps_written,
+         .max_catch_up_rows = max_catch_up_rows(config),
+         .num_branches = traits.branches ? config.speculative[i].num_branches : 0});
   }
   if (policy.mode == LengthMode::kAdaptive && !drafters_.empty()) {
     FT_RETURN_IF_ERROR(find_step_times(config, start));

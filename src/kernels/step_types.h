@@ -284,7 +284,8 @@ struct SpanResult {
   int32_t drafter;          // that made the drafts, or had the last turn where there are none
   int32_t found_by;         // SlotState::found_by before the step
   int32_t num_branches;     // that were verified beside the drafts
-  int32_t num_by_branch;    // drafts among the committed ids that a branch alone had
+  int32_t winner;           // 1 + the number of the branch whose drafts were taken; 0: the own ones
+  int32_t num_by_branch;    // drafts among the committed ids that it alone had
   int32_t ids[kMaxDraftTokens + 1];
   int32_t drafts[kMaxDraftTokens];  // the num_drafted ids that were verified
 };

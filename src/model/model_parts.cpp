@@ -81,6 +81,7 @@ void add_model(const ModelConfig& config, int max_model_len, int block_size, Com
                    any_layer(config, [](const LayerConfig& layer) { return layer.window > 0; });
   c->bidirectional = config.bidirectional;
   c->attends = attends(config);
+  c->keeps_states = keeps_states(config);
   c->modules_windowed = sight_of_modules(config);
   c->kv_heads = kv_heads_of(config);
   c->num_heads = config.num_heads;

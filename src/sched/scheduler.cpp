@@ -171,8 +171,9 @@ void Scheduler::plan_branches(StepPlan& plan) const {
       {drafts_.num_branches(), row_budget(plan) / rows_each, logits_budget(plan) / rows_each});
   if (plan.num_branches == 0) return;
   plan.features |= kHasBranches;
-  plan.num_rows += plan.num_branches * rows_each;
-  plan.num_logits_rows += plan.num_branches * rows_each;
+  plan.num_branch_rows = plan.num_branches * rows_each;
+  plan.num_rows += plan.num_branch_rows;
+  plan.num_logits_rows += plan.num_branch_rows;
 }
 
 // Remembered only now: blocks that this step fills can be hit from the next step on.

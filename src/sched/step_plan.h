@@ -139,6 +139,7 @@ struct StepPlan {
   std::vector<StateMove> states_in;
   int num_rows = 0;         // bound on the token rows
   int num_branches = 0;     // that have rows among these at most
+  int num_branch_rows = 0;  // bound on those
   int num_logits_rows = 0;  // bound on the logits rows
   int num_new_ids = 0;      // ids to upload
   int num_words = 0;        // words of variable parameters to upload
@@ -181,6 +182,7 @@ struct StepPlan {
     states_in.clear();
     num_rows = 0;
     num_branches = 0;
+    num_branch_rows = 0;
     num_logits_rows = 0;
     num_new_ids = 0;
     num_words = 0;

@@ -55,10 +55,21 @@ int missing_among_few(int fewest) { return fewest + fewest / 2; }
 
 }  // namespace
 
+namespace {
+
+int most_branches(const LengthControllerConfig& config) {
+  int most = 0;
+  for (const auto& drafter : config.drafters) most = std::max(most, drafter.num_branches);
+  return most;
+}
+
+}  // namespace
+
 LengthController::LengthController(const LengthControllerConfig& config, const CostTable& times)
     : config_(config),
       times_(times),
       max_age_(static_cast<uint64_t>(std::max(2, config.steps_in_flight))),
+      branches_(most_branches(config), max_age_),
       grants_(config.drafters.size()) {
   FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
   FT_CHECK(config.mode != LengthMode::kAdaptive ||
@@ -78,6 +89,20 @@ void LengthController::times_changed() {
 const PolicyState& LengthController::learned(int drafter, Kind kind) const {
   const auto index = static_cast<size_t>(drafter);
   return kind == Kind::kOwn ? states_[index] : kind_states_[index][static_cast<size_t>(kind)];
+}
+
+int LengthController::num_branches(uint64_t step, int drafter, const DraftGrant& grant,
+                                   const BatchDemand& demand) {
+  const auto& traits = config_.drafters[static_cast<size_t>(drafter)];
+  if (traits.num_branches == 0 || grant.num_draft_tokens == 0) return 0;
+  const int rows_each = 1 + grant.num_draft_tokens;
+  const DraftUse use{grant.num_draft_tokens, demand.num_decoding * rows_each, demand.num_decoding};
+  return branches_.decide(
+      step,
+      {.num_rows = demand.num_decoding * rows_each,
+       .rows_each = rows_each,
+       .draft_ns = adaptive() ? times_.draft_ns(drafter, use, mean_tokens_) : 0},
+      times_.target);
 }
 
 DraftGrant LengthController::set_grant(const LengthControllerConfig::PolicyDrafter& drafter,
@@ -108,7 +133,7 @@ std::span<const DraftGrant> LengthController::decide(uint64_t step, const BatchD
     } else {
       grant = set_grant(drafter, demand);
     }
-    if (grant.num_draft_tokens > 0) grant.num_branches = drafter.num_branches;
+    grant.num_branches = num_branches(step, static_cast<int>(i), grant, demand);
   }
   return grants_;
 }

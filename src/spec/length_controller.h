@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/batch_rates.h"
+#include "spec/branch_policy.h"
 #include "spec/cost_feedback.h"
 #include "spec/cost_table.h"
 #include "spec/draft_budget.h"
@@ -81,7 +82,8 @@ class LengthController {
     int num_rows = 0;
     int num_prompt_rows = 0;  // of num_rows, those of prompt chunks (StepPlan::num_new_ids)
     std::array<DraftUse, kMaxDrafters> use{};
-    int64_t num_tokens = 0;  // that its sequences know
+    int64_t num_tokens = 0;   // that its sequences know
+    int num_branch_rows = 0;  // beside num_rows
   };
   void planned(uint64_t step, const PlannedStep& plan);
 
@@ -92,6 +94,10 @@ class LengthController {
   // Each drafter of a list is told; the ones whose turn it was not hear of no drafts.
   void observe(uint64_t step, int drafter, int max_verified, int num_drafted, int num_accepted,
                Kind kind = Kind::kOwn);
+  // Of a span that had drafts, as BranchPolicy has it.
+  void observe_branches(uint64_t step, int committed, int winner, int by_branch) {
+    branches_.observe(step, committed, winner, by_branch);
+  }
   // In a span of the step, which was observed, a look-up found a long piece of text: where it rests
   // it is woken, if drafts of which nothing is known would pay.
   void found(uint64_t step, int drafter, Kind kind);
@@ -177,6 +183,7 @@ class LengthController {
   int payable_class(int drafter, int64_t saved_ns, int64_t num_missing) const;
   int num_drafting(int drafter, const DraftDemand& own, int max_class) const;
   int num_first_learners(int drafter, const DraftDemand& own) const;
+  int num_branches(uint64_t step, int drafter, const DraftGrant& grant, const BatchDemand& demand);
   DraftGrant set_grant(const LengthControllerConfig::PolicyDrafter& drafter,
                        const BatchDemand& demand) const;
   DraftGrant adaptive_grant(uint64_t step, int drafter, const BatchDemand& demand);
@@ -219,6 +226,7 @@ class LengthController {
   std::array<StepRecord, kRingSize> records_{};            // the last steps
   CostFeedback feedback_;
   DraftTrials trials_;
+  BranchPolicy branches_;
   int64_t budget_ns_ = 0;    // for probes
   int64_t mean_tokens_ = 0;  // that a sequence knows
   int num_decoding_ = 0;     // sequences of the step that was decided last

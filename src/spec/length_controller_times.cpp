@@ -80,6 +80,7 @@ int64_t LengthController::table_ns(const StepRecord& record) const {
   const int drafts = drafts_each(granted, plan.num_spans);
   const int64_t step_ns = times_.step_ns(plan.num_spans, granted, record.num_live);
   int64_t ns = step_ns + times_.context_ns(plan.num_spans, drafts, plan.num_tokens, step_ns);
+  ns += times_.target.at(plan.num_rows + plan.num_branch_rows) - times_.target.at(plan.num_rows);
   for (size_t i = 0; i < grants_.size(); ++i) {
     ns += times_.draft_ns(static_cast<int>(i), plan.use[i], plan.num_tokens / plan.num_spans);
   }

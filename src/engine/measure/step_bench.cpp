@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernels/branches.h"
 #include "kernels/experts/route_experts.h"
 #include "kernels/step/mark_time.h"
 #include "spec/touched_experts.h"
@@ -99,9 +100,9 @@ Status StepBench::check_sequences(const std::vector<MadeUpSequence>& sequences) 
     }
   }
   const auto num_seqs = static_cast<int64_t>(sequences.size());
-  if (num_seqs > parts_.memory.batch.num_slots) {
+  if (num_seqs > first_branch(parts_.memory.batch)) {
     return invalid_argument("a batch of " + std::to_string(num_seqs) + " exceeds max_num_seqs " +
-                            std::to_string(parts_.memory.batch.num_slots) +
+                            std::to_string(first_branch(parts_.memory.batch)) +
                             "; raise --max-num-seqs");
   }
   if (num_rows > parts_.max_rows) {

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "engine/measure/step_profile.h"
+#include "kernels/branches.h"
 #include "kernels/plan_layout.h"
 
 // The made-up sequences and the steps that StepProfile runs on them.
@@ -55,7 +56,8 @@ StepProfile::Written StepProfile::written(const Batch& batch) const {
 // Sequences that find a row and blocks of their own for what they write.
 int StepProfile::max_seqs(const Batch& batch) const {
   const int each = written(batch).count();
-  int most = std::min({memory_.batch.num_slots, config_.max_rows, (config_.num_blocks - 1) / each});
+  int most =
+      std::min({first_branch(memory_.batch), config_.max_rows, (config_.num_blocks - 1) / each});
   if (config_.num_window_blocks > 0) most = std::min(most, (config_.num_window_blocks - 1) / each);
   return std::max(most, 1);
 }

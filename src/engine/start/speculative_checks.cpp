@@ -10,6 +10,7 @@
 #include "draft/parts/draft_vocab.h"
 #include "draft/registry.h"
 #include "engine/start/speculation_rules.h"
+#include "kernels/step_types.h"
 
 namespace foretoken {
 namespace {
@@ -21,6 +22,10 @@ Status check_fields(const SpeculativeConfig& config) {
   if (config.num_speculative_tokens < 0 || config.num_speculative_tokens > kMaxDraftTokens) {
     return fault("num_speculative_tokens is " + std::to_string(config.num_speculative_tokens) +
                  "; give a number from 1 to " + std::to_string(kMaxDraftTokens));
+  }
+  if (config.num_branches < 0 || config.num_branches > kMaxBranches) {
+    return fault("num_branches is " + std::to_string(config.num_branches) +
+                 "; give a number from 0 (none) to " + std::to_string(kMaxBranches));
   }
   if (config.max_model_len < 0) {
     return fault("max_model_len is " + std::to_string(config.max_model_len) +

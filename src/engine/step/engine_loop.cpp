@@ -241,10 +241,11 @@ bool EngineLoop::plan_next(StepPlan& plan) {
   plan.step = num_submitted_;
   pacer_.planned(plan);
   policy_.planned(plan.step, {.num_spans = static_cast<int>(plan.spans.size()),
-                              .num_rows = plan.num_rows,
+                              .num_rows = plan.num_rows - plan.num_branch_rows,
                               .num_prompt_rows = plan.num_new_ids,
                               .use = plan.drafts,
-                              .num_tokens = policy_.adaptive() ? plan.known_tokens() : 0});
+                              .num_tokens = policy_.adaptive() ? plan.known_tokens() : 0,
+                              .num_branch_rows = plan.num_branch_rows});
   return true;
 }
 
@@ -402,6 +403,9 @@ void EngineLoop::observe_drafts(uint64_t step, const Span& span, const SpanResul
                     is_own ? result.num_accepted : 0, kind);
     if (result.found_by == drafter + 1) policy_.found(step, drafter, kind);
   };
+  if (result.num_branches > 0) {
+    policy_.observe_branches(step, result.num_committed, result.winner - 1, result.num_by_branch);
+  }
   observe(sequence.drafter, sequence.is_predicted ? Kind::kPredicted : Kind::kOwn);
   for (int drafter = 0; drafter < kMaxDrafters; ++drafter) {
     if ((sequence.lookups >> drafter & 1) != 0) observe(drafter, Kind::kListed);

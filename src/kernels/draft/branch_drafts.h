@@ -14,15 +14,16 @@ namespace foretoken {
 // pass has logits rows j of slots that draft, sequences' and those of branches that began before,
 // with the drafted id alternatives[j][0] and others behind it. The chance of a row is that of its
 // slot's drafts so far (BranchState::chance; before pass 0 kSureDraft) times the id's.
-//   Branches that follow nobody's drafts (follows()) are free. From the highest chance down, ties
-//   to the lowest j and then to the likelier id, alternatives of slots that may_branch, whose
-//   chance is at least min_chance, each get the lowest free branch while there is one. That slot
-//   becomes as its parent's is before this pass, with own blocks from the one of the last known
-//   token on (first_own_index), and leader, parent, begin = pass and the step's stamp; its leader
-//   gets the stamp, too. What lies in the blocks is copied behind this op (copy_branches). Behind
-//   the pass's logits rows there is one more for each new branch, in the order of branches: the
-//   token row of its parent, the alternative as `sampled`, and in `slots` the branch; for those
-//   before `slots` is the slot of the row. counts->num_logits_rows counts them.
+//   Of the first max_branches branches those that follow nobody's drafts (follows()) are free. From
+//   the highest chance down, ties to the lowest j and then to the likelier id, alternatives of
+//   slots that may_branch, whose chance is at least min_chance, each get the lowest free branch
+//   while there is one. That slot becomes as its parent's is before this pass, with own blocks from
+//   the one of the last known token on (first_own_index), and leader, parent, begin = pass and the
+//   step's stamp; its leader gets the stamp, too. What lies in the blocks is copied behind this op
+//   (copy_branches). Behind the pass's logits rows there is one more for each new branch, in the
+//   order of branches: the token row of its parent, the alternative as `sampled`, and in `slots`
+//   the branch; for those before `slots` is the slot of the row. counts->num_logits_rows counts
+//   them.
 // chance of each slot becomes that with its draft of this pass.
 struct BranchDraftsArgs {
   static constexpr Op kOp = Op::kBranchDrafts;
@@ -38,6 +39,7 @@ struct BranchDraftsArgs {
   int32_t* slots;                        // [logits rows]
   int32_t pass;
   int32_t min_chance;
+  int32_t max_branches;
   int32_t max_rows;  // logits rows that the lists have room for
 };
 

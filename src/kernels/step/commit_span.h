@@ -103,6 +103,7 @@ FT_HD inline void clear_counts(SpanResult& result) {
   result.drafter = 0;
   result.found_by = 0;
   result.num_branches = 0;
+  result.winner = 0;
   result.num_by_branch = 0;
 }
 
@@ -126,6 +127,7 @@ FT_HD inline void commit_sampled(const VerifyAndCommitArgs& a, const SpanState& 
   result.num_accepted = accepted < appended.num_ids ? accepted : appended.num_ids;
   if (best.span != &span) {
     const int32_t without = spec::count_accepted(own, rule);
+    result.winner = 1 + best.span->slot - first_branch(a.batch);
     result.num_by_branch = without < result.num_accepted ? result.num_accepted - without : 0;
     result.logits_begin = best.span->logits_begin;
   }

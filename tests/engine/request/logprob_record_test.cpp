@@ -90,6 +90,7 @@ TEST(LogprobRecord, ReadsTheRowsOfASpan) {
                           .drafter = 0,
                           .found_by = 0,
                           .num_branches = 0,
+                          .winner = 0,
                           .num_by_branch = 0,
                           .ids = {55, 56},
                           .drafts = {}};

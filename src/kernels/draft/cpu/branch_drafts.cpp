@@ -42,7 +42,8 @@ class Branching {
 
   int find_free(int32_t* branches) const {
     int count = 0;
-    for (int32_t b = first_branch(a_.batch); b < a_.batch.num_slots; ++b) {
+    const int32_t first = first_branch(a_.batch);
+    for (int32_t b = first; b < first + a_.max_branches; ++b) {
       if (!follows(a_.batch, b)) branches[count++] = b;
     }
     return count;

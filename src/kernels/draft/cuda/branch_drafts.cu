@@ -27,7 +27,8 @@ __device__ int32_t chance_before(const BranchDraftsArgs& args, int row) {
 __device__ void find_free(const BranchDraftsArgs& args, Branching& shared) {
   if (threadIdx.x != 0) return;
   shared.num_free = 0;
-  for (int32_t b = first_branch(args.batch); b < args.batch.num_slots; ++b) {
+  const int32_t first = first_branch(args.batch);
+  for (int32_t b = first; b < first + args.max_branches; ++b) {
     if (!follows(args.batch, b)) shared.free[shared.num_free++] = b;
   }
 }
