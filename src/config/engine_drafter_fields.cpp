@@ -39,7 +39,7 @@ constexpr DrafterField kTable[] = {
     {"length_policy", &S::length_policy, "adaptive: as many drafts as pay; fixed; off",
      "adaptive|fixed|off", kEngineWide},
     {"num_branches", &S::num_branches,
-     "trees: other drafts for the same positions, in a step at most: 0 to 32", "", kEngineWide},
+     "trees: other drafts beside those of sequences, in a step at most: 0 to 32"},
     {"num_speculative_tokens_per_batch_size", &S::num_speculative_tokens_per_batch_size,
      "[[first, last, K], ...] by the number of sequences, instead of a policy", "", kEngineWide},
     // Rules that are not built are known, so that the engine can say why.
@@ -63,7 +63,9 @@ constexpr DrafterField kTable[] = {
 };
 
 constexpr const char* kFly = "belongs to the lossy rule fly, which changes the text; remove it";
-constexpr const char* kTree = "asks for trees, which are not built yet; remove it";
+constexpr const char* kTree =
+    "asks for a tree of one shape, and trees follow the chances of drafts here; remove it and give "
+    "num_branches, how many leaves it has beside the first";
 constexpr const char* kGone = "is gone from vLLM too and has no effect; remove it";
 constexpr const char* kTypical = "belongs to typical acceptance, which changes the text; remove it";
 constexpr const char* kInternal = "is set by vLLM itself, not by its users; remove it";

@@ -166,7 +166,7 @@ constexpr ForeignFlag kTable[] = {
     {"--speculative-num-draft-tokens|--speculative-eagle-topk",
      kValue,
      {},
-     "remove it; drafts are chains, --spec-tokens long",
+     "remove it; trees are \"num_branches\" of --speculative-config, --spec-tokens deep",
      nullptr},
     {"--speculative-accept-threshold-single|--speculative-accept-threshold-acc|"
      "--speculative-token-map|--speculative-attention-mode",

@@ -39,10 +39,8 @@ FT_HD inline int32_t own_block(const BatchState& batch, int32_t branch, int32_t 
   return first + (branch - first_branch(batch)) * batch.branch_blocks + number;
 }
 
-// Whether drafts of the slot may have branches: what looks at its ids or logits beside sampling has
-// a place for one continuation alone.
-FT_HD inline bool may_branch(const SlotParams& params) {
-  return params.grammar == 0 && !shapes_logits(params);
-}
+// Whether drafts of the slot may have branches: the masks of a grammar are of one continuation
+// alone.
+FT_HD inline bool may_branch(const SlotParams& params) { return params.grammar == 0; }
 
 }  // namespace foretoken

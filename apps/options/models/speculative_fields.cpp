@@ -208,6 +208,10 @@ void check_policy_fields(JsonFields& fields, SpeculativeConfig* config) {
 }
 
 void read_member(JsonFields& fields, const DrafterField& field, int* value) {
+  if (field.member == DrafterMember{&SpeculativeConfig::num_branches}) {
+    fields.read(field.name, value);
+    return;
+  }
   read_count(fields, field.name, value);
 }
 void read_member(JsonFields& fields, const DrafterField& field, std::string* value) {

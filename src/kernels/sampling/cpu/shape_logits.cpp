@@ -35,7 +35,8 @@ FT_HOT void mask_word(float* logits, uint32_t allowed) {
 
 void mask_disallowed(const Row& row) {
   const SlotLists& lists = row.batch.lists;
-  const uint32_t* allowed = lists.allowed_ids + int64_t{row.slot} * lists.mask_words;
+  const uint32_t* allowed =
+      lists.allowed_ids + int64_t{text_slot(row.batch, row.slot)} * lists.mask_words;
   const int32_t whole = row.vocab / 32;
   for (int32_t w = 0; w < whole; ++w) {
     if (allowed[w] != ~0u) mask_word(row.logits + int64_t{w} * 32, allowed[w]);
@@ -55,7 +56,8 @@ bool output_ends_in(const Row& row, const int32_t* word, int32_t count) {
 }
 
 void mask_bad_words(const Row& row) {
-  const int32_t* ints = row.batch.lists.bad_words + int64_t{row.slot} * kMaxBadWordInts;
+  const int32_t* ints =
+      row.batch.lists.bad_words + int64_t{text_slot(row.batch, row.slot)} * kMaxBadWordInts;
   for (int32_t at = 0; at < row.params.num_bad_word_ints;) {
     const int32_t count = ints[at];
     const int32_t* word = ints + at + 1;
@@ -67,7 +69,8 @@ void mask_bad_words(const Row& row) {
 }
 
 void add_biases(const Row& row) {
-  const LogitBias* biases = row.batch.lists.logit_bias + int64_t{row.slot} * kMaxLogitBias;
+  const LogitBias* biases =
+      row.batch.lists.logit_bias + int64_t{text_slot(row.batch, row.slot)} * kMaxLogitBias;
   for (int32_t i = 0; i < row.params.num_logit_bias; ++i) {
     if (row.holds(biases[i].id)) row.logits[biases[i].id] += biases[i].bias;
   }

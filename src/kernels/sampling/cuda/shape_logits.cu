@@ -37,7 +37,8 @@ struct Row {
 
 __device__ void mask_disallowed(const Row& row) {
   const SlotLists& lists = row.batch.lists;
-  const uint32_t* allowed = lists.allowed_ids + int64_t{row.slot} * lists.mask_words;
+  const uint32_t* allowed =
+      lists.allowed_ids + int64_t{text_slot(row.batch, row.slot)} * lists.mask_words;
 #pragma unroll 4
   for (int id = threadIdx.x; id < row.vocab; id += kThreads) {
     if ((allowed[id / 32] >> (id % 32) & 1u) == 0) row.logits[id] = -INFINITY;
@@ -56,7 +57,8 @@ __device__ bool output_ends_in(const Row& row, const int32_t* word, int count) {
 // Every thread walks along the list; word n is looked at by thread n mod kThreads.
 __device__ void mask_bad_words(const Row& row, int32_t* ints) {
   const int count_all = row.params.num_bad_word_ints;
-  const int32_t* list = row.batch.lists.bad_words + int64_t{row.slot} * kMaxBadWordInts;
+  const int32_t* list =
+      row.batch.lists.bad_words + int64_t{text_slot(row.batch, row.slot)} * kMaxBadWordInts;
   for (int i = threadIdx.x; i < count_all; i += kThreads) ints[i] = list[i];
   __syncthreads();
   int index = 0;
@@ -72,7 +74,8 @@ __device__ void mask_bad_words(const Row& row, int32_t* ints) {
 }
 
 __device__ void add_biases(const Row& row) {
-  const LogitBias* biases = row.batch.lists.logit_bias + int64_t{row.slot} * kMaxLogitBias;
+  const LogitBias* biases =
+      row.batch.lists.logit_bias + int64_t{text_slot(row.batch, row.slot)} * kMaxLogitBias;
   for (int i = threadIdx.x; i < row.params.num_logit_bias; i += kThreads) {
     const LogitBias bias = biases[i];
     if (row.holds(bias.id)) {
