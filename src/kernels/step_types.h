@@ -100,16 +100,16 @@ struct DraftState : DraftRates {
 struct BranchState {
   // Number + 1 of the step whose drafts they belong to: of a leader, whether it has branches, and
   // of a branch, whether it is one of those; 0: none.
-  int32_t stamp;
-  int32_t chance;  // that all drafts of the slot so far are right, as their drafter sees it, of
+  int32_t stamp = 0;
+  int32_t chance = 0;  // that all drafts of the slot so far are right, as their drafter sees it, of
                    // kSureDraft
-  int32_t leader;  // of a branch
-  int32_t parent;  // of a branch: the slot whose drafts it shares until draft `begin`
-  int32_t begin;
+  int32_t leader = 0;  // of a branch
+  int32_t parent = 0;  // of a branch: the slot whose drafts it shares until draft `begin`
+  int32_t begin = 0;
   // Of a leader behind its commit: the branch whose drafts it took, 0: its own; and the first
   // position whose entries are that one's.
-  int32_t winner;
-  int32_t winner_begin;
+  int32_t winner = 0;
+  int32_t winner_begin = 0;
 };
 inline constexpr int32_t kSureDraft = 65535;
 

@@ -18,8 +18,8 @@ StepData::StepData(const StepSizes& step_sizes) : sizes(step_sizes) {
   token_pages.resize(blocks * static_cast<size_t>(sizes.block_size));
   page_headers.resize(blocks, PageHeader{-1, 0, 1, 0, {}});
   priors.resize(kMaxDrafters);
-  span_states.resize(static_cast<size_t>(sizes.limits.max_spans));
-  results.resize(span_states.size());
+  results.resize(static_cast<size_t>(sizes.limits.max_spans));
+  span_states.resize(results.size() + static_cast<size_t>(sizes.num_branches));
   for (auto* vector : {&token_ids, &positions, &row_slot, &kv_slot, &window_slot}) {
     vector->resize(static_cast<size_t>(sizes.max_rows), -5);
   }
@@ -124,7 +124,11 @@ void StepTest::push(const StepData& d) {
             sizes_.block_size,
             sizes_.num_slots,
             {to_device(d.logit_bias), to_device(d.bad_words), to_device(d.allowed_ids),
-             (sizes_.vocab + 31) / 32, sizes_.max_prediction, to_device(d.prediction)}};
+             (sizes_.vocab + 31) / 32, sizes_.max_prediction, to_device(d.prediction)},
+            sizes_.num_branches,
+            sizes_.branch_blocks,
+            1 + sizes_.num_slots * sizes_.max_blocks,
+            1 + sizes_.num_slots * sizes_.max_blocks};
   tensors_ = {to_device(std::vector<StepCounts>{d.counts, d.lane_counts[0], d.lane_counts[1]}),
               to_device(d.span_states),
               to_device(d.token_ids),

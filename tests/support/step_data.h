@@ -25,6 +25,9 @@ struct StepSizes {
   ResultLimits result_limits{4, 0, 0, 0};
   int32_t vocab = 64;
   int32_t max_prediction = 32;
+  // The last slots, with so many blocks each behind those of all slots.
+  int32_t num_branches = 0;
+  int32_t branch_blocks = 0;
 };
 
 // Everything that the step ops touch, in host vectors.
