@@ -333,9 +333,10 @@ void add_bench_decode(CLI::App& bench, std::function<int()>* run) {
       "it",
       1);
   command
-      ->add_option("--variants", options->variants,
-                   "Engines to measure in turns, the first with the others: off, adaptive, "
-                   "as-given, fixed or fixed:K, each also with @N: N steps in flight")
+      ->add_option(
+          "--variants", options->variants,
+          "Engines to measure in turns, the first with the others: off, adaptive, "
+          "as-given, fixed or fixed:K, each also with +B: B branches, and @N: N steps in flight")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--temperature", options->temperature, "0: always the likeliest token")

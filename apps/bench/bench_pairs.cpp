@@ -246,7 +246,7 @@ void add_bench_pairs(CLI::App& bench, std::function<int()>* run) {
   command
       ->add_option("--variants", options->variants,
                    "Engines to compare, the first with the others: off, adaptive, as-given, fixed, "
-                   "fixed:K, each also with @N: N steps in flight")
+                   "fixed:K, each also with +B: B branches, and @N: N steps in flight")
       ->delimiter(',')
       ->capture_default_str();
   const auto add = [&](const char* name, int& value, const char* help, int64_t low) {

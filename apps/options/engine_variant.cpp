@@ -7,6 +7,7 @@
 #include "apps/options/engine_options.h"
 #include "apps/terminal/interrupt.h"
 #include "compat/compat.h"
+#include "draft/registry.h"
 
 namespace foretoken {
 namespace {
@@ -54,6 +55,22 @@ Result<EngineConfig> with_lengths(const EngineConfig& base, const std::string& n
   return config;
 }
 
+// The name without "+B" at its end, which is the number of branches of drafters that have some.
+Result<std::string> take_branches(const std::string& name, int* num_branches) {
+  const size_t plus = name.find('+');
+  if (plus == std::string::npos) return name;
+  const std::string digits = name.substr(plus + 1);
+  const bool number = !digits.empty() && digits.size() < 3 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!number) {
+    return invalid_argument(fmt::format(
+        "--variants '{}': behind the + stands the number of branches (num_branches), 0 to 32",
+        name));
+  }
+  *num_branches = std::stoi(digits);
+  return name.substr(0, plus);
+}
+
 }  // namespace
 
 Status check_drafts_of_variant(const EngineConfig& base, const std::string& name) {
@@ -63,7 +80,14 @@ Status check_drafts_of_variant(const EngineConfig& base, const std::string& name
 
 Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name) {
   const size_t at = name.find('@');
-  FT_ASSIGN_OR_RETURN(EngineConfig config, with_lengths(base, name.substr(0, at)));
+  int num_branches = -1;
+  FT_ASSIGN_OR_RETURN(const std::string lengths, take_branches(name.substr(0, at), &num_branches));
+  FT_ASSIGN_OR_RETURN(EngineConfig config, with_lengths(base, lengths));
+  for (SpeculativeConfig& drafter : config.speculative) {
+    const Result<const DrafterEntry*> entry = find_drafter(drafter.method);
+    const bool branches = !entry.ok() || entry.value()->traits.branches;
+    if (num_branches >= 0 && branches) drafter.num_branches = num_branches;
+  }
   if (at == std::string::npos) return config;
   const std::string steps = name.substr(at + 1);
   if (steps.size() != 1 || steps[0] < '1' || steps[0] > '3') {

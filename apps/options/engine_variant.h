@@ -15,8 +15,8 @@ namespace foretoken {
 Status check_drafts_of_variant(const EngineConfig& base, const std::string& name);
 
 // The engine that `name` means, made of `base`: off (no speculation), as-given, adaptive, fixed or
-// fixed:K (K drafts a step, at most those of the first drafter of `base`), with N steps in flight
-// where @N stands behind it.
+// fixed:K (K drafts a step, at most those of the first drafter of `base`), with B branches of
+// drafts where +B stands behind it, and with N steps in flight where @N does.
 Result<EngineConfig> engine_variant(const EngineConfig& base, const std::string& name);
 
 // The engines of these variants, in this order; each of several has a profile of its own. Aborted

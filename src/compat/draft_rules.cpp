@@ -180,11 +180,11 @@ std::string branches_text(const std::string& what) {
 
 // Other drafts beside those of a sequence, in slots that follow it.
 const CompatRule kBranchRules[] = {
-    {"`num_branches`, a model with recurrent layers",
+    {"`num_branches`, a model that keeps states of sequences (recurrent layers, DeepSeek V4)",
      StatusCode::kUnsupported,
      [](const Combination& c) { return c.branches && c.keeps_states; },
      [](const Combination& c) {
-       return branches_text("copies keys and values, but recurrent layers of '" + c.architecture +
+       return branches_text("copies keys and values, but layers of '" + c.architecture +
                             "' keep a state of each sequence, of which branches have none");
      },
      {.keeps_states = true, .architecture = "Model", .branches = true}},

@@ -1,14 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <iostream>
 #include <map>
 #include <utility>
 
 #include "conformance/drafter_cases.h"
+#include "conformance/layouts.h"
 #include "draft/registry.h"
+#include "model/golden.h"
 
-// Trees of drafts (docs/decisions/0047): other drafts for the same positions, in slots that follow a
-// sequence, leave the ids as they are and take fewer steps.
+// Trees of drafts (docs/decisions/0047): other drafts for the same positions, in slots that follow
+// a sequence, leave the ids as they are and take fewer steps.
 
 namespace foretoken {
 namespace {
@@ -129,6 +132,87 @@ INSTANTIATE_TEST_SUITE_P(All, Branches, ::testing::ValuesIn(branching_drafters()
                          [](const auto& param) {
                            return param.param.drafter +
                                   (param.param.sampled ? "Sampled" : "Greedy");
+                         });
+
+// Families whose rows attend to windows, latents, chosen positions or compressed entries, each
+// with itself as its draft model, whose greedy drafts a temperature often refuses.
+struct BranchedFamily {
+  const char* golden;
+  Layout layout = {};
+  const char* kv_cache_dtype = "auto";
+};
+void PrintTo(const BranchedFamily& one, std::ostream* out) {
+  *out << one.golden << " " << one.layout.name() << " " << one.kv_cache_dtype;
+}
+
+std::vector<BranchedFamily> branched_families() {
+  const Layout two{.tp = 2}, sharing{.tp = 2, .dcp = 2};
+  return {{"llama"},
+          {"llama", two},
+          {"llama", {}, "fp8"},
+          {"llama", {}, "int8"},
+          {"gemma2"},
+          {"gemma3"},
+          {"gemma3", two},
+          {"cohere2"},
+          {"bloom"},
+          {"gpt_oss"},
+          {"deepseek_v3"},
+          {"falcon", sharing},
+          {"deepseek_v3", {}, "fp8"},
+          {"deepseek_v32"},
+          {"glm_moe_dsa"},
+          {"hy_v4"}};
+}
+
+class BranchesOfFamilies : public ::testing::TestWithParam<BranchedFamily> {
+ protected:
+  static RunResult run(int num_branches) {
+    const BranchedFamily& one = GetParam();
+    const test::GoldenCase golden = test::golden_cases({one.golden}).front();
+    const Variant variant{.steps_in_flight = 2, .batch = 4, .kv_cache_dtype = one.kv_cache_dtype};
+    EngineConfig config = config_of(variant, golden);
+    one.layout.apply(config);
+    if (num_branches > 0) {
+      SpeculativeConfig drafter;
+      drafter.method = "draft_model";
+      drafter.model = config.model;
+      drafter.num_speculative_tokens = 3;
+      drafter.length_policy = "fixed";
+      drafter.num_branches = num_branches;
+      config.speculative = {drafter};
+    }
+    std::vector<Request> requests;
+    for (const nlohmann::json& entry : *golden.prompts) {
+      Request& request = requests.emplace_back();
+      request.prompt_token_ids = entry.at("ids").get<std::vector<int32_t>>();
+      request.sampling.max_tokens = 60;
+      request.sampling.temperature = 0.8f;
+      request.sampling.seed = 7;
+      request.sampling.ignore_eos = true;
+    }
+    return run_alone(config, requests);
+  }
+};
+
+TEST_P(BranchesOfFamilies, LeaveTheIdsAsTheyAre) {
+  const std::string missing = missing_for(GetParam().layout);
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  const RunResult tree = run(7);
+  EXPECT_EQ(count_differences(run(0), tree, ::testing::PrintToString(GetParam())), 0);
+  std::cout << "device=" << test_device_name() << " " << ::testing::PrintToString(GetParam())
+            << ": drafted " << tree.stats.num_draft_tokens << ", accepted "
+            << tree.stats.num_accepted_tokens << "\n";
+  EXPECT_GT(tree.stats.num_accepted_tokens, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BranchesOfFamilies, ::testing::ValuesIn(branched_families()),
+                         [](const auto& param) {
+                           std::string name = ::testing::PrintToString(param.param);
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
                          });
 
 }  // namespace
