@@ -69,9 +69,13 @@ double mean_acceptance_length(const RequestStats& stats) {
 }
 
 std::string acceptance_line(const RequestStats& stats) {
-  return fmt::format("draft acceptance rate {:.1f} % ({} of {} drafted tokens)",
+  const std::string branches =
+      stats.num_accepted_branch_tokens == 0
+          ? ""
+          : fmt::format(", {} of them by branches", stats.num_accepted_branch_tokens);
+  return fmt::format("draft acceptance rate {:.1f} % ({} of {} drafted tokens{})",
                      100 * acceptance_rate(stats), stats.num_accepted_tokens,
-                     stats.num_draft_tokens);
+                     stats.num_draft_tokens, branches);
 }
 
 std::vector<double> position_rates(const RequestStats& stats) {

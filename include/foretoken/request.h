@@ -165,6 +165,7 @@ struct RequestStats {
   int64_t num_drafts = 0;  // of those with at least one drafted token
   int64_t num_draft_tokens = 0;
   int64_t num_accepted_tokens = 0;  // without the corrected or bonus token
+  int64_t num_accepted_branch_tokens = 0;  // of those, what the first drafts of a tree had not
   // Of those two, tokens that came from the request's prediction.
   int64_t num_prediction_draft_tokens = 0;
   int64_t num_accepted_prediction_tokens = 0;
@@ -185,6 +186,7 @@ struct RequestStats {
     num_drafts += other.num_drafts;
     num_draft_tokens += other.num_draft_tokens;
     num_accepted_tokens += other.num_accepted_tokens;
+    num_accepted_branch_tokens += other.num_accepted_branch_tokens;
     num_prediction_draft_tokens += other.num_prediction_draft_tokens;
     num_accepted_prediction_tokens += other.num_accepted_prediction_tokens;
     for (size_t i = 0; i < num_draft_tokens_per_pos.size(); ++i) {

@@ -60,13 +60,13 @@ void fields(Archive& archive, Request& value) {
 template <class Archive>
 void fields(Archive& archive, RequestStats& value) {
   auto& [num_prompt_tokens, num_cached_tokens, num_output_tokens, num_steps, num_drafts,
-         num_draft_tokens, num_accepted_tokens, num_prediction_draft_tokens,
-         num_accepted_prediction_tokens, num_draft_tokens_by_drafter,
+         num_draft_tokens, num_accepted_tokens, num_accepted_branch_tokens,
+         num_prediction_draft_tokens, num_accepted_prediction_tokens, num_draft_tokens_by_drafter,
          num_accepted_tokens_by_drafter, num_draft_tokens_per_pos, num_accepted_tokens_per_pos,
          num_preemptions, queue_ns] = value;
   archive(num_prompt_tokens, num_cached_tokens, num_output_tokens, num_steps, num_drafts,
-          num_draft_tokens, num_accepted_tokens, num_prediction_draft_tokens,
-          num_accepted_prediction_tokens, num_draft_tokens_by_drafter,
+          num_draft_tokens, num_accepted_tokens, num_accepted_branch_tokens,
+          num_prediction_draft_tokens, num_accepted_prediction_tokens, num_draft_tokens_by_drafter,
           num_accepted_tokens_by_drafter, num_draft_tokens_per_pos, num_accepted_tokens_per_pos,
           num_preemptions, queue_ns);
 }

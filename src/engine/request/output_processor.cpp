@@ -24,6 +24,7 @@ void add(RequestStats& sum, const OutputEvent& event) {
   if (event.num_drafted > 0) ++sum.num_drafts;
   sum.num_draft_tokens += event.num_drafted;
   sum.num_accepted_tokens += event.num_accepted;
+  sum.num_accepted_branch_tokens += event.num_by_branch;
   const auto drafter = static_cast<size_t>(event.drafter);
   sum.num_draft_tokens_by_drafter[drafter] += event.num_drafted;
   sum.num_accepted_tokens_by_drafter[drafter] += event.num_accepted;
@@ -297,6 +298,8 @@ void OutputProcessor::drop_rest(RequestState& request, const OutputEvent& event,
   const auto drop = [&](RequestStats& sum) {
     sum.num_output_tokens -= num_dropped;
     sum.num_accepted_tokens -= accepted_dropped;
+    // A branch's are the last of them.
+    sum.num_accepted_branch_tokens -= std::min(accepted_dropped, event.num_by_branch);
     sum.num_accepted_tokens_by_drafter[static_cast<size_t>(event.drafter)] -= accepted_dropped;
     if (event.from_prediction) sum.num_accepted_prediction_tokens -= accepted_dropped;
     for (int i = 0; i < accepted_dropped; ++i) --sum.num_accepted_tokens_per_pos[num_kept + i];

@@ -22,6 +22,7 @@ struct OutputEvent {
   int32_t num_ids = 0;
   int32_t num_drafted = 0;
   int32_t num_accepted = 0;
+  int32_t num_by_branch = 0;       // of those, SpanResult::num_by_branch
   int32_t drafter = 0;             // that made them
   bool from_prediction = false;    // the drafts are
   int32_t num_cached_tokens = -1;  // >= 0: at the first admission

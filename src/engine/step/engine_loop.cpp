@@ -432,6 +432,7 @@ void EngineLoop::reconcile(const StepPlan& plan, size_t index, const ResultView&
     std::copy_n(result.ids, result.num_committed, event.ids);
     event.num_drafted = result.num_drafted;
     event.num_accepted = result.num_accepted;
+    event.num_by_branch = result.num_by_branch;
     event.drafter = result.drafter;
     event.from_prediction = result.from_prediction != 0;
     event.finish = finish_reason(finish);

@@ -257,6 +257,9 @@ void ServeMetrics::Families::set_speculation(const RequestStats& sums, const Lab
   raise_to(
       counter("vllm:spec_decode_num_accepted_tokens_total", "Accepted drafted tokens.", engine),
       static_cast<double>(sums.num_accepted_tokens));
+  raise_to(counter("foretoken:spec_decode_num_accepted_branch_tokens_total",
+                   "Accepted drafted tokens that only branches (num_branches) had.", engine),
+           static_cast<double>(sums.num_accepted_branch_tokens));
   for (int i = 0; i < num_positions; ++i) {
     const Labels position = with(engine, {{"position", std::to_string(i)}});
     const auto at = static_cast<size_t>(i);
