@@ -229,7 +229,7 @@ Status DraftModelDrafter::load(const DrafterContext& context) {
                                               .mapped = matrix_.id_map != nullptr,
                                               .masked = context.with_grammars && !block_,
                                               .cut = context.sharding.is_cut(),
-                                              .branches = branches});
+                                              .branching_rows = branches ? passes_.max_rows() : 0});
   return output_->take();
 }
 

@@ -44,8 +44,9 @@ Status DraftOutput::take() {
                           arena_.take_array<uint64_t>(static_cast<size_t>(sizes_.max_logits_rows),
                                                       "a drafter's choices"));
     }
-    if (sizes_.clusters > 0 || sizes_.branches) {
-      FT_RETURN_IF_ERROR(plain_.take(device_, arena_, sizes_.max_logits_rows));
+    if (sizes_.clusters > 0 || sizes_.branching_rows > 0) {
+      const int32_t rows = std::max(sizes_.max_logits_rows, sizes_.branching_rows);
+      FT_RETURN_IF_ERROR(plain_.take(device_, arena_, rows));
     } else if (!sizes_.masked) {
       return {};
     }
@@ -72,7 +73,7 @@ Status DraftOutput::take() {
 void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
                        const StepTensors& rows, const DraftStep& step, int32_t max_rows,
                        DraftAlternative* alternatives) const {
-  FT_CHECK(alternatives == nullptr || sizes_.branches);
+  FT_CHECK(alternatives == nullptr || sizes_.branching_rows > 0);
   FT_CHECK(max_rows <= sizes_.max_logits_rows && matrix.rows <= sizes_.matrix_rows);
   FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
   const bool masked = step.masks.ticket != nullptr;

@@ -47,7 +47,8 @@ class DraftOutput {
     bool cut = false;     // some matrix is cut over ranks
     // Of a matrix whose ids lie in clusters, the most; then each row of a pass is a logits row.
     int32_t clusters = 0;
-    bool branches = false;  // drafts may have alternatives
+    // Drafts may have alternatives, in passes of so many token rows; 0: they have none.
+    int32_t branching_rows = 0;
   };
   DraftOutput(Device& device, const Sizes& sizes);
 

@@ -112,7 +112,7 @@ Status HeadDrafter::take_scratch() {
       .target_vocab = target_.config().vocab_size,
       .probabilistic = probabilistic_,
       .masked = masked_ && !block_,
-      .branches = branches_};
+      .branching_rows = branches_ ? passes_.max_rows() : 0};
   for (int module = 0; module < num_modules_; ++module) {
     sizes.matrix_rows = std::max(sizes.matrix_rows, matrix(module).rows);
     sizes.mapped |= matrix(module).id_map != nullptr;
