@@ -141,8 +141,12 @@ struct Request {
   double queue_timeout_seconds = 0;  // most time before its first step; 0: any
   double timeout_seconds = 0;        // most time from submit to its end; 0: any
   std::string cache_salt;            // prefix-cache entries are shared only within one salt
-  std::string adapter;               // name of the engine's adapter that it runs with; empty: none
-  ReasoningMarkers reasoning;        // stop strings are looked for behind it
+  // What `request` is in the engine's expressions (EngineConfig::attention_backend, "flex(...)"):
+  // which positions a row sees, and what becomes of its scores; empty: all, and nothing.
+  std::string flex_mask;
+  std::string flex_score;
+  std::string adapter;         // name of the engine's adapter that it runs with; empty: none
+  ReasoningMarkers reasoning;  // stop strings are looked for behind it
   // Of several data parallel engines the one that it runs on, numbered from 0 in each server; none:
   // the one with the least to do.
   std::optional<int> data_parallel_rank;
@@ -164,7 +168,7 @@ struct RequestStats {
   int64_t num_steps = 0;   // steps that committed tokens
   int64_t num_drafts = 0;  // of those with at least one drafted token
   int64_t num_draft_tokens = 0;
-  int64_t num_accepted_tokens = 0;  // without the corrected or bonus token
+  int64_t num_accepted_tokens = 0;         // without the corrected or bonus token
   int64_t num_accepted_branch_tokens = 0;  // of those, what the first drafts of a tree had not
   // Of those two, tokens that came from the request's prediction.
   int64_t num_prediction_draft_tokens = 0;

@@ -120,6 +120,9 @@ class EngineClient:
         elif isinstance(params, SamplingParams):
             params.verify()
             fields = params._fields()
+            for name in ("flex_mask", "flex_score"):
+                if params.extra_args and params.extra_args.get(name):
+                    fields[name] = params.extra_args[name]
             processors = [wrap_processor(p) for p in params.logits_processors or ()]
         else:
             raise TypeError(f"sampling_params must be SamplingParams, not {params!r}")

@@ -39,6 +39,10 @@ class FlexAttention {
                                                        KvFormat format, const FlexHeads& heads);
   // It lives as long as this.
   const AttentionBackend& backend() const { return backend_; }
+  // Whether the program asks what requests say, and where that lies for each slot, in memory of the
+  // device (FlexProgram::of_requests). Before any op.
+  bool asks_requests() const { return program_.asks_masks || program_.asks_scores; }
+  void set_requests(const uint32_t* words) { program_.of_requests = words; }
 
  private:
   explicit FlexAttention(FlexProgram program);

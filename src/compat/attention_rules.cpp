@@ -95,6 +95,16 @@ const CompatRule kExpressionRules[] = {
               "indexer chooses no blocks; use a mask of q and kv";
      },
      {.whole_prompts = true, .chooses_blocks = true}},
+    {"`request` in `--flex-mask` or `--flex-score`, blocks that an indexer chooses",
+     StatusCode::kUnsupported,
+     [](const Combination& c) { return c.asks_requests && c.chooses_blocks; },
+     [](const Combination&) -> std::string {
+       return "--flex-mask and --flex-score ask what requests say ('request'), which rows among "
+              "blocks that the model's indexer chose do not find; leave --flex-mask and "
+              "--flex-score "
+              "out, or write them without it";
+     },
+     {.asks_requests = true, .chooses_blocks = true}},
     {"`--flex-mask`, a model without attention",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.expressions && c.attends.is_false(); },

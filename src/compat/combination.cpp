@@ -24,10 +24,13 @@ void add_attention(const EngineConfig& config, Combination* c) {
   c->kv_cache_dtype = config.kv_cache_dtype;
   if (!choice.has_expressions()) {
     c->whole_prompts = false;
+    c->asks_requests = false;
     return;
   }
   const Result<FlexProgram> program = parse_flex(choice.mask, choice.score);
-  if (program.ok()) c->whole_prompts = program.value().sees_prompts;
+  if (!program.ok()) return;
+  c->whole_prompts = program.value().sees_prompts;
+  c->asks_requests = program.value().asks_masks || program.value().asks_scores;
 }
 
 void add_weights(const EngineConfig& config, Combination* c) {

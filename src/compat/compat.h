@@ -37,6 +37,7 @@ struct Combination {
   std::optional<int> block_size = {};      // --block-size, with positions_each
   Fact batch_invariant = {};               // --batch-invariant on
   Fact expressions = {};                   // --flex-mask or --flex-score
+  Fact asks_requests = {};                 // those ask what requests' own say (`request`)
   Fact whole_prompts = {};                 // a prompt sees itself: --flex-mask with 'prompt'
   Fact bidirectional = {};                 // so does every text of the model, which writes none
   Fact attends = {};                       // layers of the model attend to positions at all
@@ -106,6 +107,7 @@ struct Combination {
   Fact generates = {};              // it wants text
   Fact pools_tokens = {};           // it wants numbers of each token
   Fact has_token_head = {};         // which the model has
+  std::string flex_wish = {};       // "flex_mask is given", or flex_score
   std::string beside_pooling = {};  // a field of a request that pools, and is about tokens
   Fact gives_logprobs = {};         // --max-logprobs above 0
   Fact keeps_processor_rows = {};   // --max-processor-rows above 0

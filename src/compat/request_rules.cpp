@@ -16,6 +16,15 @@ const CompatRule kRequestRules[] = {
               "accepts drafts whatever they are; start the engine with another rule";
      },
      {.is_synthetic = true, .structured_outputs = true}},
+    {"`flex_mask` or `flex_score` of a request, an engine that does not ask for them",
+     StatusCode::kInvalidArgument,
+     [](const Combination& c) { return !c.flex_wish.empty() && c.asks_requests.is_false(); },
+     [](const Combination& c) {
+       return c.flex_wish +
+              ", but the engine asks no request what it sees; start it with --attention-backend "
+              "flex --flex-mask 'kv <= q and request' (or --flex-score request), or leave it out";
+     },
+     {.asks_requests = false, .flex_wish = "flex_mask is given"}},
     {"`prompt_logprobs`, `--flex-mask` with `prompt`",
      StatusCode::kInvalidArgument,
      [](const Combination& c) { return c.prompt_logprobs && c.whole_prompts; },

@@ -12,7 +12,7 @@
 namespace foretoken {
 
 // Largest argument block of an op, in bytes. Arguments are copied when an op is enqueued.
-inline constexpr size_t kMaxOpArgs = 304;
+inline constexpr size_t kMaxOpArgs = 320;
 
 // A recorded sequence of ops with their arguments baked in; replayed by the queue that made it.
 // CPU: a task list. CUDA: a cudaGraphExec.

@@ -14,8 +14,9 @@ namespace {
 constexpr int kMaxPrediction = 16384;
 
 // Of a plan: four requests that use every variable parameter to the full, or many that use few.
-int max_init_words(int vocab_size, int max_prediction) {
-  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32 + max_prediction);
+int max_init_words(int vocab_size, int max_prediction, int max_flex_words) {
+  return 4 * (2 * kMaxLogitBias + kMaxBadWordInts + (vocab_size + 31) / 32 + max_prediction +
+              max_flex_words);
 }
 
 // Of each group, which no sequence has.
@@ -44,6 +45,7 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
                     2 * config.max_num_seqs + 64);
   const bool looks_up = std::any_of(drafters_.begin(), drafters_.end(),
                                     [](const auto& drafter) { return drafter->traits().looks_up; });
+  const int max_flex_words = flex_ != nullptr && flex_->asks_requests() ? kMaxFlexWords : 0;
   const int max_prediction = looks_up ? std::min(max_model_len, kMaxPrediction) : 0;
   return {.num_slots = config.max_num_seqs + num_branches(config),
           .num_branches = num_branches(config),
@@ -53,12 +55,13 @@ StepMemoryConfig EngineImpl::step_memory_config(const EngineConfig& config,
           .max_blocks = max_blocks,
           .vocab_size = vocab_size,
           .max_prediction = max_prediction,
+          .max_flex_words = max_flex_words,
           .windowed = num_groups > 1,
           .max_rows = config.max_num_batched_tokens,
           .max_logits_rows = config.max_num_batched_tokens,
           .num_lanes = config.parallel.enable_dbo ? 2 : 1,
           .limits = {config.max_num_seqs, config.max_num_batched_tokens + config.max_num_seqs,
-                     max_updates, max_init_words(vocab_size, max_prediction)},
+                     max_updates, max_init_words(vocab_size, max_prediction, max_flex_words)},
           .result_limits = {.max_spans = config.max_num_seqs,
                             .max_rows = config.max_logprobs > 0 ? config.max_num_batched_tokens : 0,
                             .max_top = config.max_logprobs,
@@ -131,6 +134,7 @@ Status EngineImpl::make_memory(const EngineConfig& config) {
   memory_config.num_window_blocks = num_blocks_.windowed;
   max_blocks_ = memory_config.max_blocks;
   FT_ASSIGN_OR_RETURN(memory_, StepMemory::make(*device_, memory_config));
+  if (flex_ != nullptr) flex_->set_requests(memory_->batch.lists.flex);
   const MemoryRoleScope scope(*device_, MemoryRole::kBlocks);
   const int of_branches = num_branch_blocks(config);
   FT_ASSIGN_OR_RETURN(

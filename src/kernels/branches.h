@@ -40,7 +40,9 @@ FT_HD inline int32_t own_block(const BatchState& batch, int32_t branch, int32_t 
 }
 
 // Whether drafts of the slot may have branches: the masks of a grammar are of one continuation
-// alone.
-FT_HD inline bool may_branch(const SlotParams& params) { return params.grammar == 0; }
+// alone, and what attention asks a request (SlotLists::flex) is found by the request's own slot.
+FT_HD inline bool may_branch(const SlotParams& params) {
+  return params.grammar == 0 && params.num_flex_words == 0;
+}
 
 }  // namespace foretoken

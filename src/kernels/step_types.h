@@ -58,6 +58,7 @@ struct SlotParams {
   int32_t num_bad_word_ints;  // of SlotLists::bad_words
   int32_t has_allowed_ids;    // 1: SlotLists::allowed_ids masks every other id
   int32_t num_prediction;     // ids of SlotLists::prediction
+  int32_t num_flex_words;     // of SlotLists::flex; 0: the request says nothing of what it sees
   int32_t pooling;            // DevicePooling
   int32_t num_stop_ids;
   int32_t stop_ids[kMaxStopIds];
@@ -83,6 +84,10 @@ struct SlotLists {
   int32_t mask_words;     // ceil(vocab / 32)
   int32_t max_prediction;
   int32_t* prediction;  // [num_slots + 1, max_prediction] what the output will probably be
+  // [num_slots + 1, max_flex_words] what attention asks a request (pack_flex); zero where it says
+  // nothing.
+  uint32_t* flex = nullptr;
+  int32_t max_flex_words = 0;
 };
 
 // What a slot's drafter knows of it. "Entry i" is the drafter's KV entry at KV position i; an exact
@@ -102,7 +107,7 @@ struct BranchState {
   // of a branch, whether it is one of those; 0: none.
   int32_t stamp = 0;
   int32_t chance = 0;  // that all drafts of the slot so far are right, as their drafter sees it, of
-                   // kSureDraft
+                       // kSureDraft
   int32_t leader = 0;  // of a branch
   int32_t parent = 0;  // of a branch: the slot whose drafts it shares until draft `begin`
   int32_t begin = 0;

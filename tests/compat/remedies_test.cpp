@@ -28,8 +28,10 @@ const FlagRemoval kRemovals[] = {
     {"--attention-backend", [](Combination& c) { c.attention = nullptr; }},
     {"--batch-invariant", [](Combination& c) { c.batch_invariant = false; }},
     {"--kv-cache-dtype", [](Combination& c) { c.kv_cache_dtype = "auto"; }},
-    {"--flex-mask", [](Combination& c) { c.expressions = c.whole_prompts = false; }},
-    {"--flex-score", [](Combination& c) { c.expressions = c.whole_prompts = false; }},
+    {"--flex-mask",
+     [](Combination& c) { c.expressions = c.whole_prompts = c.asks_requests = false; }},
+    {"--flex-score",
+     [](Combination& c) { c.expressions = c.whole_prompts = c.asks_requests = false; }},
     {"--decode-context-parallel-size", [](Combination& c) { c.num_context_ranks = 1; }},
     {"--tensor-parallel-size",
      [](Combination& c) {
@@ -77,6 +79,7 @@ const FlagRemoval kRemovals[] = {
        c.unlike_first.clear();
        c.other_vocabulary = false;
        c.num_draft_ranks = 0;
+       c.branches = false;
        if (c.bidirectional) c.drafts = false;
      }},
 };
@@ -95,6 +98,8 @@ struct FlagValue {
   void (*set)(const std::string& value, Combination&);
 };
 const FlagValue kValues[] = {
+    {"(--attention-backend flex --flex-mask 'kv <= q and request') \\(or --flex-score request\\)",
+     [](const std::string&, Combination& c) { c.asks_requests = true; }},
     {"--attention-backend (\\w+)",
      [](const std::string& name, Combination& c) {
        c.attention = named_attention(name);

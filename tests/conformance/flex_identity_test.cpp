@@ -124,6 +124,120 @@ TEST(FlexIdentity, APromptLongerThanAStepIsOneSentence) {
       << outputs[0].status.message();
 }
 
+struct OwnFlex {
+  const char* mask;
+  const char* score;
+};
+constexpr OwnFlex kOwnFlex[] = {{"q - kv < 12", ""},
+                                {"", "score - 0.05 * (q - kv)"},
+                                {"kv % 3 == 0 or q == kv", "score * 0.9"},
+                                {"", ""},
+                                {"q - kv < (8 if h % 2 == 0 else 30)", ""}};
+constexpr const char* kAskingBackend = "flex(kv <= q and request; request)";
+
+// The same prompts for each of these, one after the other.
+std::vector<Request> requests_with_own(int num_prompts) {
+  std::vector<Request> all;
+  for (const Request& request : layout_requests("", false, num_prompts)) {
+    for (const OwnFlex& own : kOwnFlex) {
+      Request& one = all.emplace_back(request);
+      one.flex_mask = own.mask;
+      one.flex_score = own.score;
+    }
+  }
+  return all;
+}
+
+std::vector<std::vector<int32_t>> ids_with_own(EngineConfig config, int num_prompts) {
+  config.attention_backend = kAskingBackend;
+  std::vector<std::vector<int32_t>> ids;
+  const auto engine = start_engine(config);
+  if (engine == nullptr) return ids;
+  for (const RequestOutput& output : run_in_batches(*engine, requests_with_own(num_prompts))) {
+    EXPECT_TRUE(output.status.ok()) << output.status.message();
+    ids.push_back(output.token_ids);
+  }
+  return ids;
+}
+
+// What a request says itself does what the engine's own expressions do, whatever others say beside
+// it and though all have the same prompts: drafts, trees, ranks, few blocks, caches change nothing.
+TEST(FlexOfRequests, IsAsTheEnginesOwn) {
+  const int num_prompts = std::max(num_test_prompts(20) / 4, 2);
+  const auto plain = ids_with_own(layout_config({}, {}), num_prompts);
+  ASSERT_EQ(plain.size(), std::size(kOwnFlex) * static_cast<size_t>(num_prompts));
+  for (size_t k = 0; k < std::size(kOwnFlex); ++k) {
+    EngineConfig config = layout_config({}, {});
+    const std::string mask = kOwnFlex[k].mask;
+    config.attention_backend = "flex(kv <= q" + (mask.empty() ? "" : " and (" + mask + ")") + "; " +
+                               kOwnFlex[k].score + ")";
+    const auto engine = start_engine(config);
+    ASSERT_NE(engine, nullptr);
+    const auto outputs = run_in_batches(*engine, layout_requests("", false, num_prompts));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[i].token_ids, plain[i * std::size(kOwnFlex) + k])
+          << config.attention_backend;
+    }
+  }
+  EXPECT_NE(plain[0], plain[3]) << "the mask hides nothing";
+  EngineConfig drafted = layout_config({}, {"eagle3"});
+  drafted.enable_prefix_caching = true;
+  EXPECT_EQ(ids_with_own(drafted, num_prompts), plain);
+  drafted.speculative.front().num_branches = 7;
+  drafted.max_num_batched_tokens = 64;
+  drafted.steps_in_flight = 2;
+  EXPECT_EQ(ids_with_own(drafted, num_prompts), plain) << "trees";
+  drafted.num_gpu_blocks_override = 40;
+  EXPECT_EQ(ids_with_own(drafted, num_prompts), plain) << "few blocks";
+  if (!missing_devices(2).empty()) return;
+  EXPECT_EQ(ids_with_own(layout_config({.tp = 2}, {"eagle3"}), num_prompts), plain);
+}
+
+TEST(FlexOfRequests, OthersGoOnBesideAFaultyOne) {
+  EngineConfig config = layout_config({}, {});
+  config.attention_backend = kAskingBackend;
+  const auto engine = start_engine(config);
+  ASSERT_NE(engine, nullptr);
+  std::vector<Request> requests = layout_requests("", false, 2);
+  requests[0].flex_mask = "kv <= q; system(1)";
+  const std::vector<RequestOutput> outputs = engine->generate(requests);
+  EXPECT_EQ(outputs.at(0).status.message().find("flex_mask: character 8: "), 0u)
+      << outputs[0].status.message();
+  EXPECT_TRUE(outputs.at(1).status.ok());
+  config.attention_backend = "flex(kv <= q; )";
+  const auto deaf = start_engine(config);
+  ASSERT_NE(deaf, nullptr);
+  requests[0].flex_mask = "q - kv < 4";
+  EXPECT_NE(
+      deaf->generate(requests).at(0).status.message().find("--flex-mask 'kv <= q and request'"),
+      std::string::npos);
+}
+
+// 10,000 requests, each with expressions that no other has: nothing is compiled, kept or grows.
+TEST(FlexOfRequests, MemoryOfChangingOnesStaysFlat) {
+  const int rounds = num_repeats(100);
+  const test::DialledSet& set = test::DialledSet::of();
+  std::vector<Request> requests = dialled_requests(set, "", 100, 2);
+  EngineConfig config = config_of({.max_batched_tokens = 2048, .prefix_caching = true}, set);
+  config.attention_backend = kAskingBackend;
+  const auto engine = start_engine(config);
+  ASSERT_NE(engine, nullptr);
+  int64_t resident = 0;
+  int number = 0;
+  for (int i = 0; i < rounds; ++i) {
+    for (Request& request : requests) {
+      const std::string own = std::to_string(++number);
+      request.flex_mask = "q - kv < " + own;
+      request.flex_score = "score - 0.001 * " + own;
+    }
+    for (const RequestOutput& output : engine->generate(requests)) {
+      ASSERT_TRUE(output.status.ok()) << output.status.message();
+    }
+    if (i == rounds / 2) resident = resident_bytes();
+  }
+  EXPECT_LT(resident_bytes() - resident, int64_t{8} << 20);
+}
+
 // 10,000 requests, and an expression that was not there before for each hundred of them.
 TEST(FlexExpressions, MemoryOfChangingOnesStaysFlat) {
   constexpr int kRequestsOfEach = 100;

@@ -49,12 +49,12 @@ template <class Archive>
 void fields(Archive& archive, Request& value) {
   auto& [request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens,
          truncation_side, sampling, speculative, prediction, prediction_token_ids, pooling,
-         normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, adapter,
-         reasoning, data_parallel_rank] = value;
+         normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, flex_mask,
+         flex_score, adapter, reasoning, data_parallel_rank] = value;
   archive(request_id, prompt, prompt_token_ids, add_special_tokens, truncate_prompt_tokens,
           truncation_side, sampling, speculative, prediction, prediction_token_ids, pooling,
-          normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, adapter,
-          reasoning, data_parallel_rank);
+          normalize, priority, queue_timeout_seconds, timeout_seconds, cache_salt, flex_mask,
+          flex_score, adapter, reasoning, data_parallel_rank);
 }
 
 template <class Archive>

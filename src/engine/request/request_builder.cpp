@@ -13,6 +13,7 @@
 #include "engine/request/parameters/bad_words.h"
 #include "engine/request/parameters/sampling_checks.h"
 #include "engine/request/parameters/slot_params.h"
+#include "kernels/flex/flex_program.h"
 #include "kernels/sampling/logprobs.h"
 #include "sched/step_plan.h"
 
@@ -248,6 +249,25 @@ bool runs_to_the_end(const SamplingParams& sampling) {
          !sampling.structured_outputs;
 }
 
+// Two of n salts share a number with a chance of n * n / 2^64, and who does not know a salt cannot
+// aim at its number. Keys and values depend on what attention sees.
+uint64_t salt_of(const Request& request) {
+  std::string salt = request.cache_salt;
+  if (!request.flex_mask.empty() || !request.flex_score.empty()) {
+    salt += '\0' + request.flex_mask + '\0' + request.flex_score;
+  }
+  return salt.empty() ? 0 : std::hash<std::string>()(salt) | 1;
+}
+
+// What the engine's expressions ask the request.
+Result<std::vector<uint32_t>> flex_words(const Request& request, const RequestLimits& limits) {
+  if (request.flex_mask.empty() && request.flex_score.empty()) return std::vector<uint32_t>{};
+  Combination c = limits.engine;
+  c.flex_wish = request.flex_mask.empty() ? "flex_score is given" : "flex_mask is given";
+  FT_RETURN_IF_ERROR(compat(c));
+  return pack_flex(request.flex_mask, request.flex_score);
+}
+
 void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
                    const RequestLimits& limits, const Request& request, Sequence& sequence) {
   sequence.prompt_len = lengths.prompt_len;
@@ -256,10 +276,7 @@ void fill_sequence(const std::vector<int32_t>& ids, const SlotLengths& lengths,
   sequence.drafter = lengths.drafter;
   sequence.lookups = lengths.lookups;
   sequence.priority = request.priority;
-  // Two of n salts share a number with a chance of n * n / 2^64, and who does not know a salt
-  // cannot aim at its number.
-  sequence.cache_salt =
-      request.cache_salt.empty() ? 0 : std::hash<std::string>()(request.cache_salt) | 1;
+  sequence.cache_salt = salt_of(request);
   sequence.pools = request.pooling != Pooling::kNone;
   sequence.tokens.reserve(static_cast<size_t>(lengths.max_len));
   sequence.tokens.assign(ids.begin(), ids.end());
@@ -380,6 +397,7 @@ Result<std::vector<std::unique_ptr<RequestState>>> build_request(Request request
   FT_RETURN_IF_ERROR(check_rows(ids, adapter.get(), limits));
   const SlotLengths lengths = lengths_of(request, static_cast<int>(ids.size()), draft, limits);
   SlotIds slot_ids;
+  FT_ASSIGN_OR_RETURN(slot_ids.flex, flex_words(request, limits));
   FT_ASSIGN_OR_RETURN(slot_ids.prediction, prediction_ids(request, lengths, limits, tokenizer));
   if (!request.sampling.bad_words.empty()) {
     FT_ASSIGN_OR_RETURN(slot_ids.bad_words,

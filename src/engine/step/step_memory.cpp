@@ -63,6 +63,12 @@ Status StepMemory::take_lists() {
   FT_ASSIGN_OR_RETURN(
       lists.allowed_ids,
       arena_.take_array<uint32_t>(slots * static_cast<size_t>(lists.mask_words), "allowed ids"));
+  lists.max_flex_words = config_.max_flex_words;
+  if (config_.max_flex_words > 0) {
+    FT_ASSIGN_OR_RETURN(
+        lists.flex, arena_.take_array<uint32_t>(slots * static_cast<size_t>(config_.max_flex_words),
+                                                "expressions of requests"));
+  }
   lists.max_prediction = config_.max_prediction;
   if (config_.max_prediction == 0) return {};
   FT_ASSIGN_OR_RETURN(lists.prediction,

@@ -18,6 +18,7 @@ struct StepMemoryConfig {
   int max_blocks = 0;  // of the longest sequence
   int vocab_size = 0;
   int max_prediction = 0;  // ids of a slot's prediction; 0: no drafter looks them up
+  int max_flex_words = 0;  // of a request's own expressions; 0: attention asks for none
   bool windowed = false;   // the model has a windowed KV group
   int max_rows = 0;
   int max_logits_rows = 0;

@@ -207,7 +207,12 @@ int FlexParser::name() {
     if (each.name == word) return add({each.op, FlexType::kInt});
   }
   if (word == "score" && knows_score_) return add({FlexOp::kScore, FlexType::kFloat});
-  if (word == "prompt" && !knows_score_) return add({FlexOp::kPrompt, FlexType::kBool});
+  if (word == "prompt" && !knows_score_ && !of_request_) {
+    return add({FlexOp::kPrompt, FlexType::kBool});
+  }
+  if (word == "request" && !of_request_) {
+    return add({FlexOp::kRequest, knows_score_ ? FlexType::kFloat : FlexType::kBool});
+  }
   if (word == "True" || word == "true" || word == "False" || word == "false") {
     return add({FlexOp::kConstant,
                 FlexType::kBool,
@@ -216,7 +221,10 @@ int FlexParser::name() {
   }
   at_ = begin;
   return fail("'" + std::string(word) + "' is unknown; use q, kv, h" +
-              (knows_score_ ? ", score" : ", prompt") + " and numbers");
+              (knows_score_  ? ", score"
+               : of_request_ ? ""
+                             : ", prompt") +
+              (of_request_ ? "" : ", request") + " and numbers");
 }
 
 int FlexParser::call(std::string_view function) {

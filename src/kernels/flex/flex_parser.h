@@ -9,7 +9,9 @@ namespace foretoken {
 // Reads one expression by recursive descent; what follows the first fault is not read.
 class FlexParser {
  public:
-  FlexParser(std::string_view text, bool knows_score) : text_(text), knows_score_(knows_score) {}
+  // of_request: what a request says itself, which is told of neither prompts nor requests.
+  FlexParser(std::string_view text, bool knows_score, bool of_request = false)
+      : text_(text), knows_score_(knows_score), of_request_(of_request) {}
   // The expression as a bool or as a float. InvalidArgument begins with the place.
   Result<FlexExpression> run(FlexType wanted);
 
@@ -45,6 +47,7 @@ class FlexParser {
 
   std::string_view text_;
   bool knows_score_;
+  bool of_request_;
   size_t at_ = 0;
   int depth_ = 0;
   std::string fault_;

@@ -19,7 +19,8 @@ enum class FlexOp : uint8_t {
   kKey,    // position of the key
   kHead,   // query head of the whole model
   kScore,
-  kPrompt,  // whether row and key are of one prompt
+  kPrompt,   // whether row and key are of one prompt
+  kRequest,  // what the expression of the request's own says, the mask in a mask
   kToFloat,
   kNot,
   kAnd,
@@ -61,6 +62,13 @@ inline constexpr int kMaxFlexSteps = 64;
 inline constexpr int kMaxFlexDepth = 32;
 inline constexpr size_t kMaxFlexLength = 1000;
 
+// Steps of the mask and the score of a request, by its slot (SlotLists::flex); of neither where it
+// has none: then its mask is true, and its score changes nothing.
+struct FlexOfRequest {
+  std::span<const FlexStep> mask;
+  std::span<const FlexStep> score;
+};
+
 struct FlexExpression {
   std::string text;
   std::vector<FlexStep> steps;  // empty: there is none
@@ -81,6 +89,12 @@ struct FlexProgram {
   // The mask knows `prompt`: rows of a prompt may see later ones of it, so that all of them stand
   // in one step.
   bool sees_prompts = false;
+  // The mask or the score asks what requests' own say (kRequest).
+  bool asks_masks = false;
+  bool asks_scores = false;
+  // Those, as pack_flex lays them out, in kMaxFlexWords words for each slot, in memory of the
+  // device; null: nobody has any.
+  const uint32_t* of_requests = nullptr;
   // Ops may have rows of heads (RowsOfHeads), among what an indexer chose.
   bool among_chosen = false;
   // Of kernels for devices that compile them, by FlexElements (flex_source.h).
@@ -104,6 +118,16 @@ struct FlexProgram {
 // character of which what is wrong, or which later position a row outside of its prompt would see.
 Result<FlexProgram> parse_flex(std::string_view mask, std::string_view score,
                                bool among_chosen = false);
+
+// What a request says itself, for engines whose expressions ask: words for its slot, as
+// flex_of_words reads them. Neither `prompt` nor `request` are known there. Both texts empty: none.
+// InvalidArgument names flex_mask or flex_score and the place.
+Result<std::vector<uint32_t>> pack_flex(std::string_view mask, std::string_view score);
+inline constexpr int kFlexStepWords = sizeof(FlexStep) / sizeof(uint32_t);
+static_assert(sizeof(FlexStep) == 24);
+// Numbers of steps, and the steps of the mask and the score.
+inline constexpr int kMaxFlexWords = 2 + 2 * kMaxFlexSteps * kFlexStepWords;
+FlexOfRequest flex_of_words(const uint32_t* words);
 
 // Adds what a device compiles for heads of these sizes, once each; sizes that the kernel does not
 // take are left to the one of `sources`. are_all: no op has heads of another size.

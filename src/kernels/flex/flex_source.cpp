@@ -14,6 +14,7 @@ struct FlexKernelArgs {
   const int* block_tables; const void* k; const void* v; const float* k_scales;
   const float* v_scales; const float* slopes; const float* sinks; float* workspace;
   float* states; const int* token_positions; const int* page_begins;
+  const unsigned int* of_requests;
   int max_blocks, max_rows, num_heads, num_kv_heads, block_size, head_dim, window, chunk, kv_begin,
       first_head, max_splits, num_parts, window_rows, part_heads, context_size, context_rank,
       heads_of_row;
@@ -69,6 +70,10 @@ __device__ inline int asked_head(const FlexKernelArgs& a, int, int head) {
 }
 __device__ inline int head_of_scales(const FlexKernelArgs&, int, int kv_head) { return kv_head; }
 #endif
+// What a slot's request says itself.
+__device__ inline const unsigned int* words_of(const FlexKernelArgs& a, int slot) {
+  return a.of_requests && !a.page_begins ? a.of_requests + (long long)slot * REQUEST_WORDS : 0;
+}
 // As prompt_end of cpu/flex_scores.h.
 __device__ inline int end_of_prompt(const FlexKernelArgs& a, int row) {
   const int position = a.positions[row], slot = a.row_slot[row], first = row - position;
@@ -150,6 +155,7 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
   const int first = entries_before(a, seen_from);
   const int of_scales = head_of_scales(a, row, kv_head);
   const int asked_row = asked_query(a, row, position), asked = asked_head(a, row, head);
+  const unsigned int* own = words_of(a, slot);
   const float of_keys = a.k_scales ? a.k_scales[of_scales] : 1.0f;
   const float slope = a.slopes ? a.slopes[head] : 0.0f;
   Part part;
@@ -161,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
     const int kv = mine * a.context_size + a.context_rank;
     bool visible = mine >= first && mine < end;
     const int key_position = visible ? asked_key(a, slot, kv) : 0;
-    if (visible) visible = flex_mask(asked_row, key_position, asked, kv < prompt_end);
+    if (visible) visible = flex_mask(asked_row, key_position, asked, kv < prompt_end, own);
     float score = NONE;
     if (visible) {
       const long long key = entry_at(a, slot, mine, kv_head);
@@ -171,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(128) flex_attention(const FlexKerne
       score = __fmul_rn(__fmul_rn(dot, a.scale), of_keys);
       if (a.softcap > 0) score = __fmul_rn(a.softcap, tanhf(__fdiv_rn(score, a.softcap)));
       if (slope != 0) score = __fadd_rn(score, __fmul_rn(slope, (float)(kv - position)));
-      score = flex_score(score, asked_row, key_position, asked);
+      score = flex_score(score, asked_row, key_position, asked, own);
       score = score != score ? NONE : fminf(score, MOST);
       if (score != NONE) score = fmaxf(fminf(__fmul_rn(score, 1.44269504f), MOST), -MOST);
     }
@@ -340,6 +346,9 @@ std::string value_text(const FlexStep& step) {
       return "prompt";
     case FlexOp::kScore:
       return "score";
+    case FlexOp::kRequest:
+      return step.type == FlexType::kBool ? "request_mask(own, q, kv, h)"
+                                          : "request_score(own, score, q, kv, h)";
     default:
       break;
   }
@@ -389,14 +398,99 @@ constexpr const char* rows_text(FlexElements elements) {
          "#define STORE(p, i, x) ((unsigned short*)(p))[i] = to_bf16(x)\n";
 }
 
+// The expression of a request's own, step by step: each op as the text of an expression has it.
+std::string request_cases() {
+  std::string text;
+  const auto add = [&](FlexOp op, const std::string& value) {
+    text += "      case " + std::to_string(static_cast<int>(op)) + ": r = " + value + "; break;\n";
+  };
+  const auto bits = [](const std::string& number) { return "__float_as_uint(" + number + ")"; };
+  add(FlexOp::kConstant, "s.type == FLOATS ? __float_as_uint(s.number) : s.integer");
+  add(FlexOp::kQuery, "q");
+  add(FlexOp::kKey, "kv");
+  add(FlexOp::kHead, "h");
+  add(FlexOp::kScore, bits("score"));
+  add(FlexOp::kToFloat, bits("(float)x"));
+  add(FlexOp::kNot, "!x");
+  add(FlexOp::kAnd, "x & y");
+  add(FlexOp::kOr, "x | y");
+  for (const FlexOp op : {FlexOp::kLess, FlexOp::kLessEqual, FlexOp::kEqual, FlexOp::kNotEqual}) {
+    const std::string sign = sign_of(op);
+    add(op, "floats ? f " + sign + " g : x " + sign + " y");
+  }
+  for (const FlexOp op : {FlexOp::kAdd, FlexOp::kSubtract, FlexOp::kMultiply, FlexOp::kFloorDivide,
+                          FlexOp::kModulo, FlexOp::kMinimum, FlexOp::kMaximum}) {
+    add(op, "s.type == FLOATS ? " + bits(float_text(op, "f", "g")) + " : (unsigned int)(" +
+                int_text(op, "x", "y") + ")");
+  }
+  add(FlexOp::kDivide, bits(float_text(FlexOp::kDivide, "f", "g")));
+  for (const FlexOp op : {FlexOp::kNegate, FlexOp::kAbsolute}) {
+    add(op, "s.type == FLOATS ? " + bits(unary_text({op, FlexType::kFloat}, "f")) +
+                " : (unsigned int)(" + unary_text({op, FlexType::kInt}, "x") + ")");
+  }
+  add(FlexOp::kWhere, "x ? v[s.operands[1]] : v[s.operands[2]]");
+  for (const FlexOp op : {FlexOp::kExp, FlexOp::kLog, FlexOp::kTanh, FlexOp::kSqrt, FlexOp::kFloor,
+                          FlexOp::kSin, FlexOp::kCos}) {
+    add(op, bits(unary_text({op, FlexType::kFloat}, "f")));
+  }
+  return text;
+}
+
+// Functions that run the steps of a slot's words (pack_flex).
+std::string requests_text(const FlexProgram& program) {
+  const std::string words = "#define REQUEST_WORDS " + std::to_string(kMaxFlexWords) + "\n";
+  if (!program.asks_masks && !program.asks_scores) return words;
+  return words + "#define FLOATS " + std::to_string(static_cast<int>(FlexType::kFloat)) + R"cuda(
+struct FlexStep {
+  unsigned char op, type;
+  int operands[3];
+  int integer;
+  float number;
+};
+__device__ __noinline__ unsigned int run_steps(const FlexStep* steps, unsigned int count, float score,
+                                               int q, int kv, int h) {
+  unsigned int v[64];
+  unsigned int r = 0;
+  for (unsigned int i = 0; i < count; ++i) {
+    const FlexStep s = steps[i];
+    const unsigned int a = s.operands[0] < 0 ? 0 : v[s.operands[0]];
+    const unsigned int b = s.operands[1] < 0 ? 0 : v[s.operands[1]];
+    const int x = (int)a, y = (int)b;
+    const float f = __uint_as_float(a), g = __uint_as_float(b);
+    const bool floats = s.operands[0] >= 0 && steps[s.operands[0]].type == FLOATS;
+    switch (s.op) {
+)cuda" + request_cases() +
+         R"cuda(    }
+    v[i] = r;
+  }
+  return r;
+}
+__device__ inline int request_mask(const unsigned int* own, int q, int kv, int h) {
+  if (!own || own[0] == 0) return 1;
+  return run_steps((const FlexStep*)(own + 2), own[0], 0.0f, q, kv, h) != 0;
+}
+__device__ inline float request_score(const unsigned int* own, float score, int q, int kv, int h) {
+  if (!own || own[1] == 0) return score;
+  return __uint_as_float(run_steps((const FlexStep*)(own + 2) + own[0], own[1], score, q, kv, h));
+}
+)cuda";
+}
+
 // What both kernels begin with: arguments, arithmetic, the mask and the score.
 std::string expressions_text(const FlexProgram& program) {
   std::string text = program.sees_prompts ? "#define SEES_PROMPTS 1\n" : "#define SEES_PROMPTS 0\n";
   text += program.among_chosen ? "#define AMONG_CHOSEN 1\n" : "#define AMONG_CHOSEN 0\n";
+  const std::string requests = requests_text(program);
+  const size_t functions = requests.find('\n') + 1;
+  text += requests.substr(0, functions);
   text += kHead;
-  text += "__device__ inline bool flex_mask(int q, int kv, int h, int prompt)";
+  text += requests.substr(functions);
+  text +=
+      "__device__ inline bool flex_mask(int q, int kv, int h, int prompt, const unsigned int* own)";
   text += body_of(program.mask, "true");
-  text += "__device__ inline float flex_score(float score, int q, int kv, int h)";
+  text +=
+      "__device__ inline float flex_score(float score, int q, int kv, int h, const unsigned int* "
+      "own)";
   text += body_of(program.score, "score");
   return text;
 }

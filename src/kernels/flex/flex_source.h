@@ -22,9 +22,10 @@ struct FlexKernelArgs {
   const float* slopes;
   const float* sinks;
   float* workspace;
-  float* states;               // as of AttentionArgs, instead of `out`
-  const int* token_positions;  // RowsOfHeads::positions
-  const int* page_begins;      // RowsOfHeads::begins
+  float* states;                    // as of AttentionArgs, instead of `out`
+  const int* token_positions;       // RowsOfHeads::positions
+  const int* page_begins;           // RowsOfHeads::begins
+  const unsigned int* of_requests;  // FlexProgram::of_requests
   int max_blocks;
   int max_rows;
   int num_heads;

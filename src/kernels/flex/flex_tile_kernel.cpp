@@ -135,7 +135,7 @@ __device__ inline unsigned int seen_of(const FlexKernelArgs& a, const Rows& rows
         const int kv = begin + n * 8 + threadIdx.x % 4 * 2 + j;
         if (kv < rows.first[i] || kv > rows.last[i]) continue;
         if (flex_mask(rows.asked_query[i], asked_key(a, rows.slot, kv), rows.asked_head[i],
-                      kv < prompt_end)) {
+                      kv < prompt_end, words_of(a, rows.slot))) {
           seen |= 1u << (i * 8 + n * 2 + j);
         }
       }
@@ -150,7 +150,8 @@ __device__ inline float score_of(const FlexKernelArgs& a, const Rows& rows, int 
   if (a.slopes) {
     score = __fadd_rn(score, __fmul_rn(a.slopes[rows.head[i]], (float)(kv - rows.position[i])));
   }
-  score = flex_score(score, rows.asked_query[i], asked_key(a, rows.slot, kv), rows.asked_head[i]);
+  score = flex_score(score, rows.asked_query[i], asked_key(a, rows.slot, kv), rows.asked_head[i],
+                     words_of(a, rows.slot));
   if (score != score || score == NONE) return NONE;
   return fmaxf(fminf(__fmul_rn(fminf(score, MOST), 1.44269504f), MOST), -MOST);
 }

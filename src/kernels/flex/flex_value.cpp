@@ -156,23 +156,43 @@ void unary_float(const FlexStep& step, const FlexOperands& x, FlexValues& to) {
   }
 }
 
-}  // namespace
+// The values of the last of some steps, which lie in `values` [kMaxFlexSteps].
+const FlexValues& run_steps(std::span<const FlexStep> steps, const FlexPlace& place,
+                            const float* scores, FlexValues* values, FlexValues* of_request);
 
-const FlexValues& evaluate(const FlexExpression& expression, const FlexPlace& place,
-                           const float* scores, FlexRoom& room) {
-  FT_CHECK(!expression.steps.empty());
-  int number = 0;
-  for (const FlexStep& step : expression.steps) {
-    FlexValues& to = room.steps[number++];
+// What the row's request says; where it says nothing everything is seen, and scores stay.
+void request_value(const FlexStep& step, const FlexPlace& place, const float* scores,
+                   FlexValues* room, FlexValues& to) {
+  const bool is_mask = step.type == FlexType::kBool;
+  const std::span<const FlexStep> own = is_mask ? place.of_request.mask : place.of_request.score;
+  if (!own.empty()) {
+    to = run_steps(own, place, scores, room, nullptr);
+  } else if (is_mask) {
+    each([&](int i) { to.integers[i] = 1; });
+  } else {
+    each([&](int i) { to.numbers[i] = scores[i]; });
+  }
+}
+
+const FlexValues& run_steps(std::span<const FlexStep> steps, const FlexPlace& place,
+                            const float* scores, FlexValues* values, FlexValues* of_request) {
+  size_t number = 0;
+  for (const FlexStep& step : steps) {
+    FlexValues& to = values[number++];
+    if (step.op == FlexOp::kRequest) {
+      FT_CHECK(of_request != nullptr);
+      request_value(step, place, scores, of_request, to);
+      continue;
+    }
     if (step.operands[0] < 0) {
       place_value(step, place, scores, to);
       continue;
     }
     const auto operand = [&](int i) {
-      return &room.steps[step.operands[i] < 0 ? step.operands[0] : step.operands[i]];
+      return &values[step.operands[i] < 0 ? step.operands[0] : step.operands[i]];
     };
     const FlexOperands x{operand(0), operand(1), operand(2),
-                         expression.steps[static_cast<size_t>(step.operands[0])].type};
+                         steps[static_cast<size_t>(step.operands[0])].type};
     if (step.op == FlexOp::kWhere) {
       each([&](int i) {
         to.integers[i] = x.a->integers[i] != 0 ? x.b->integers[i] : x.c->integers[i];
@@ -187,7 +207,15 @@ const FlexValues& evaluate(const FlexExpression& expression, const FlexPlace& pl
       unary_float(step, x, to);
     }
   }
-  return room.steps[number - 1];
+  return values[number - 1];
+}
+
+}  // namespace
+
+const FlexValues& evaluate(const FlexExpression& expression, const FlexPlace& place,
+                           const float* scores, FlexRoom& room) {
+  FT_CHECK(!expression.steps.empty());
+  return run_steps(expression.steps, place, scores, room.steps, room.of_request);
 }
 
 }  // namespace foretoken

@@ -12,9 +12,10 @@ inline constexpr int kFlexLanes = 32;
 struct FlexPlace {
   int32_t query;
   int32_t first_key;
-  int32_t head;            // of the model
-  int32_t prompt_end = 0;  // of a row of a prompt, the first position behind it; else 0
-  int32_t key_step = 1;    // from the position of a key to that of the next one
+  int32_t head;                   // of the model
+  int32_t prompt_end = 0;         // of a row of a prompt, the first position behind it; else 0
+  int32_t key_step = 1;           // from the position of a key to that of the next one
+  FlexOfRequest of_request = {};  // of the row's
 };
 
 // The values of a step, by its type. 4 kFlexLanes bytes each.
@@ -26,6 +27,7 @@ union FlexValues {
 // Room for the steps of an expression.
 struct FlexRoom {
   FlexValues steps[kMaxFlexSteps];
+  FlexValues of_request[kMaxFlexSteps];
 };
 
 // The values of an expression; scores [kFlexLanes] where it knows them, else null. The result lies

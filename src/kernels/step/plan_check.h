@@ -23,7 +23,8 @@ FT_HD inline bool is_valid_header(const PlanHeader& header, const PlanLimits& li
 // Words of the lists that `params` announce.
 FT_HD inline int64_t list_words(const SlotParams& params, const SlotLists& lists) {
   return 2 * int64_t{params.num_logit_bias} + params.num_bad_word_ints +
-         (params.has_allowed_ids != 0 ? lists.mask_words : 0) + params.num_prediction;
+         (params.has_allowed_ids != 0 ? lists.mask_words : 0) + params.num_prediction +
+         params.num_flex_words;
 }
 
 FT_HD inline bool is_valid_init(const SlotInit& init, const PlanHeader& header,
@@ -37,7 +38,8 @@ FT_HD inline bool is_valid_init(const SlotInit& init, const PlanHeader& header,
       !is_within(params.num_logit_bias, lists.logit_bias != nullptr ? kMaxLogitBias : 0) ||
       !is_within(params.num_bad_word_ints, lists.bad_words != nullptr ? kMaxBadWordInts : 0) ||
       (params.has_allowed_ids != 0 && lists.allowed_ids == nullptr) ||
-      !is_within(params.num_prediction, lists.prediction != nullptr ? lists.max_prediction : 0)) {
+      !is_within(params.num_prediction, lists.prediction != nullptr ? lists.max_prediction : 0) ||
+      !is_within(params.num_flex_words, lists.flex != nullptr ? lists.max_flex_words : 0)) {
     return false;
   }
   const int64_t words = list_words(params, lists);

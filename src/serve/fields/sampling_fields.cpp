@@ -161,6 +161,8 @@ void read_request_fields(JsonFields& fields, Request* request) {
   }
   fields.read("priority", &request->priority);
   fields.read("cache_salt", &request->cache_salt);
+  fields.read("flex_mask", &request->flex_mask);
+  fields.read("flex_score", &request->flex_score);
   read_speculative(fields, &request->speculative);
 }
 

@@ -23,7 +23,8 @@ Status read_speculative_params(const nlohmann::ordered_json& object, const std::
                                SpeculativeParams* speculative);
 
 // The fields of a Request beside its prompt and its sampling: "add_special_tokens",
-// "truncate_prompt_tokens", "priority", "cache_salt" and "speculative", an object as above.
+// "truncate_prompt_tokens", "priority", "cache_salt", "flex_mask", "flex_score" and "speculative",
+// an object as above.
 void read_request_fields(JsonFields& fields, Request* request);
 
 // OpenAI's "prediction", {"type": "content", "content": a text or parts of it}.

@@ -298,6 +298,57 @@ TEST_P(FlexAttentionTest, RowsOfHeadsKnowThePositionsOfTheirPages) {
   }
 }
 
+// What requests say themselves is run step by step, and has the bits of what is compiled.
+TEST_P(FlexAttentionTest, RequestsOwnHaveTheBitsOfTheEngines) {
+  FlexProgram asking = program_of("kv <= q and request", "request");
+  ASSERT_TRUE(asking.asks_masks && asking.asks_scores);
+  for (const FlexCase& c : flex_cases()) {
+    SCOPED_TRACE(std::string(c.mask) + " ; " + c.score);
+    const FlexProgram own = program_of(c.mask, c.score);
+    std::vector<uint32_t> words = pack_flex(c.mask, c.score).value();
+    ASSERT_LE(words.size(), size_t{kMaxFlexWords});
+    words.resize(kMaxFlexWords);
+    asking.of_requests = to_device(words);
+    EXPECT_EQ(run(&asking), run(&own));
+  }
+  // A request that says nothing.
+  asking.of_requests = to_device(std::vector<uint32_t>(kMaxFlexWords));
+  const FlexProgram causal = program_of("kv <= q", "");
+  EXPECT_EQ(run(&asking), run(&causal));
+}
+
+// Each row has the words of its slot.
+TEST_P(FlexAttentionTest, RequestsOwnAreBySlot) {
+  const std::vector<FlexCase> cases = flex_cases();
+  const int picks[] = {1, 13, 8};
+  FlexProgram asking = program_of("kv <= q and request", "request");
+  std::vector<uint32_t> words(3 * kMaxFlexWords);
+  std::vector<int32_t> tables, slots;
+  for (int slot = 0; slot < 3; ++slot) {
+    const FlexCase& c = cases[size_t(picks[slot])];
+    const std::vector<uint32_t> one = pack_flex(c.mask, c.score).value();
+    std::copy(one.begin(), one.end(), words.begin() + int64_t{slot} * kMaxFlexWords);
+    tables.insert(tables.end(), table_.begin(), table_.end());
+  }
+  for (int row = 0; row < num_rows(); ++row) slots.push_back(row % 3);
+  asking.of_requests = to_device(words);
+  args_.row_slot = to_device(slots);
+  args_.block_tables = to_device(tables);
+  const auto together = run(&asking);
+  const size_t row_bytes = together.size() / positions_.size();
+  for (int slot = 0; slot < 3; ++slot) {
+    const FlexCase& c = cases[size_t(picks[slot])];
+    const FlexProgram own = program_of(c.mask, c.score);
+    const auto want = run(&own);
+    for (int row = slot; row < num_rows(); row += 3) {
+      EXPECT_EQ(std::memcmp(together.data() + size_t(row) * row_bytes,
+                            want.data() + size_t(row) * row_bytes, row_bytes),
+                0)
+          << row;
+    }
+  }
+}
+
 TEST_P(FlexAttentionTest, WithoutExpressionsItIsThePortableOne) {
   const auto flex = run(nullptr);
   args_.family = AttentionFamily::kPortable;

@@ -93,6 +93,54 @@ TEST(FlexProgram, MasksKnowPrompts) {
   EXPECT_FALSE(parse_flex("", "score if prompt else 0").ok());
 }
 
+TEST(FlexProgram, AsksRequestsWhatTheySee) {
+  const auto program = parse_flex("kv <= q and (request or kv < 4)", "request + 1");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE(program.value().asks_masks);
+  EXPECT_TRUE(program.value().asks_scores);
+  const std::vector<uint32_t> words = pack_flex("q - kv < 3", "score * 2").value();
+  const FlexOfRequest own = flex_of_words(words.data());
+  FlexRoom room;
+  FlexPlace place{10, 0, 0, 0, 1, own};
+  const float scores[kFlexLanes] = {3};
+  const FlexValues& seen = evaluate(program.value().mask, place, scores, room);
+  for (int kv = 0; kv < 16; ++kv) {
+    EXPECT_EQ(seen.integers[kv], kv <= 10 && (kv < 4 || kv > 7) ? 1 : 0) << kv;
+  }
+  EXPECT_EQ(evaluate(program.value().score, place, scores, room).numbers[0], 7);
+  place.of_request = {};
+  EXPECT_EQ(evaluate(program.value().mask, place, scores, room).integers[6], 1)
+      << "it says nothing";
+  EXPECT_EQ(evaluate(program.value().score, place, scores, room).numbers[0], 4);
+  EXPECT_FALSE(parse_flex("kv <= q", "score").value().asks_masks);
+}
+
+TEST(FlexProgram, WhatRequestsSayIsBounded) {
+  EXPECT_TRUE(pack_flex("", " ").value().empty());
+  const struct {
+    const char* mask;
+    const char* score;
+    const char* said;
+  } cases[] = {
+      {"request", "", "flex_mask: character 1: 'request' is unknown; use q, kv, h and"},
+      {"prompt", "", "flex_mask: character 1: 'prompt' is unknown"},
+      {"", "request", "flex_score: character 1: 'request' is unknown; use q, kv, h, score"},
+      {"q", "", "a mask is true or false"},
+      {"", "score +", "ends where a value should stand"}};
+  for (const auto& c : cases) {
+    const auto packed = pack_flex(c.mask, c.score);
+    ASSERT_FALSE(packed.ok()) << c.mask << c.score;
+    EXPECT_NE(packed.status().message().find(c.said), std::string::npos)
+        << packed.status().message();
+  }
+  EXPECT_FALSE(pack_flex(std::string(200, '('), "").ok());
+  // Later positions are not computed, whatever requests say of them.
+  for (const char* mask : {"request", "request or kv <= q", "not request"}) {
+    EXPECT_NE(parse_flex(mask, "").status().message().find("would see position"), std::string::npos)
+        << mask;
+  }
+}
+
 // Whatever the bytes are, there is a program or a sentence.
 TEST(FlexProgram, RandomTextsDoNoHarm) {
   const char* words[] = {"q",   "kv", "h",     "(",    ")",    "<=", "and",  "or",

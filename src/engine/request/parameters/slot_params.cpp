@@ -82,6 +82,7 @@ void append_lists(const SamplingParams& sampling, const SlotIds& ids, int vocab_
     }
   }
   words.insert(words.end(), ids.prediction.begin(), ids.prediction.end());
+  words.insert(words.end(), ids.flex.begin(), ids.flex.end());
 }
 
 uint32_t features_of(const Request& request, const SlotParams& params) {
@@ -135,6 +136,7 @@ Result<SlotWishes> slot_wishes(const Request& request, const SlotLengths& length
                    .num_bad_word_ints = static_cast<int32_t>(ids.bad_words.size()),
                    .has_allowed_ids = sampling.allowed_token_ids ? 1 : 0,
                    .num_prediction = static_cast<int32_t>(ids.prediction.size()),
+                   .num_flex_words = static_cast<int32_t>(ids.flex.size()),
                    .pooling = static_cast<int32_t>(device_pooling(request.pooling, limits)),
                    .num_stop_ids = 0,
                    .stop_ids = {}};

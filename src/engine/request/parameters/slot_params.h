@@ -30,6 +30,7 @@ struct SlotLengths {
 struct SlotIds {
   std::vector<int32_t> bad_words;   // of bad_word_ids
   std::vector<int32_t> prediction;  // that its drafter looks up
+  std::vector<uint32_t> flex = {};  // no ids: what attention asks it (pack_flex)
 };
 
 // InvalidArgument when the stop ids are too many. `number` tells unseeded requests apart.

@@ -72,11 +72,16 @@ bool apply_flex(const AttentionArgs& a, const FlexScores& x) {
   const bool of_tokens = a.of_heads.num_kv_heads == 0;
   const int position = of_tokens ? a.positions[x.row] : a.of_heads.positions[x.row / heads];
   const int head = a.first_head + static_cast<int>(x.row % heads) * a.num_heads + x.head;
+  FlexOfRequest of_request;
+  if (a.flex->of_requests != nullptr && of_tokens) {
+    of_request = flex_of_words(a.flex->of_requests + int64_t{a.row_slot[x.row]} * kMaxFlexWords);
+  }
   bool sees_any = false;
   for (int begin = 0; begin < x.count;) {
     const KeyRun run =
         keys_from(a, x.row, x.first_entry + begin, std::min(kFlexLanes, x.count - begin));
-    const FlexPlace place{position, run.first_key, head, x.prompt_end, a.kv.context_size};
+    const FlexPlace place{position,     run.first_key,     head,
+                          x.prompt_end, a.kv.context_size, of_request};
     sees_any = apply_to_keys(*a.flex, place, x.scores + begin, run.count) || sees_any;
     begin += run.count;
   }

@@ -51,10 +51,15 @@ void copy_lists(const SlotLists& lists, const SlotInit& init, const uint32_t* wo
     take(lists.allowed_ids + int64_t{init.slot} * lists.mask_words, lists.mask_words);
   }
   take(lists.prediction + int64_t{init.slot} * lists.max_prediction, params.num_prediction);
+  take(lists.flex + int64_t{init.slot} * lists.max_flex_words, params.num_flex_words);
 }
 
 void apply_init(const BatchState& batch, const SlotInit& init, const uint32_t* words) {
   batch.params[init.slot] = init.params;
+  if (batch.lists.flex != nullptr) {
+    // Of the slot's last request, whose expressions are not this one's.
+    std::fill_n(batch.lists.flex + int64_t{init.slot} * batch.lists.max_flex_words, 2, 0u);
+  }
   if (list_words(init.params, batch.lists) > 0) {
     copy_lists(batch.lists, init, words + init.word_offset);
   }

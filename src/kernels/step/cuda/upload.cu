@@ -56,6 +56,10 @@ __device__ void copy_lists(const SlotLists& lists, const SlotInit* inits, int co
   for (int i = 0; i < count; ++i) {
     const SlotInit& init = inits[i];
     const SlotParams& params = init.params;
+    // Of the slot's last request, whose expressions are not this one's.
+    if (lists.flex != nullptr && params.num_flex_words == 0 && threadIdx.x < 2) {
+      lists.flex[int64_t{init.slot} * lists.max_flex_words + threadIdx.x] = 0;
+    }
     if (list_words(params, lists) == 0) continue;
     const uint32_t* words = all_words + init.word_offset;
     copy_words(reinterpret_cast<uint32_t*>(lists.logit_bias + int64_t{init.slot} * kMaxLogitBias),
@@ -69,10 +73,15 @@ __device__ void copy_lists(const SlotLists& lists, const SlotInit* inits, int co
                  lists.mask_words);
       words += lists.mask_words;
     }
-    if (params.num_prediction == 0) continue;
-    copy_words(
-        reinterpret_cast<uint32_t*>(lists.prediction + int64_t{init.slot} * lists.max_prediction),
-        words, params.num_prediction);
+    if (params.num_prediction > 0) {
+      copy_words(
+          reinterpret_cast<uint32_t*>(lists.prediction + int64_t{init.slot} * lists.max_prediction),
+          words, params.num_prediction);
+      words += params.num_prediction;
+    }
+    if (params.num_flex_words == 0) continue;
+    copy_words(lists.flex + int64_t{init.slot} * lists.max_flex_words, words,
+               params.num_flex_words);
   }
 }
 

@@ -170,6 +170,7 @@ FlexKernelArgs kernel_args(const AttentionArgs& args) {
           .states = args.states,
           .token_positions = args.of_heads.positions,
           .page_begins = args.of_heads.begins,
+          .of_requests = args.flex->of_requests,
           .max_blocks = args.max_blocks,
           .max_rows = args.max_rows,
           .num_heads = args.num_heads,
