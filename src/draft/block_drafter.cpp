@@ -149,7 +149,7 @@ void BlockDrafter::draft(Queue& queue, const DraftStep& step, const DraftShape& 
   if (markov_) {
     markov_->draw(queue, matrix(), states, block_, step, shape);
   } else {
-    output_->draw(queue, matrix(), states, block_.drawn(), unmasked, max_logits_rows);
+    output_->draw(queue, matrix(), states, {block_.drawn(), max_logits_rows}, unmasked);
   }
   block_.take_drafts(queue, step, max_logits_rows);
 }

@@ -102,7 +102,8 @@ void ChainDrafter::propose(Queue& queue, const DraftStep& step, const DraftShape
                                                                 .batch = step.batch,
                                                                 .target = step.caches,
                                                                 .max_rows = max_rows});
-                    output_.draw(queue, matrix(pass), states, tensors.rows, step, max_logits_rows);
+                    output_.draw(queue, matrix(pass), states, {tensors.rows, max_logits_rows},
+                                 step);
                   });
 }
 

@@ -134,8 +134,10 @@ class DraftModelDrafter final : public Drafter {
                       if (max_logits_rows == 0) return;
                       const void* states =
                           model_->head_input(queue, tensors.rows, 0, max_logits_rows);
-                      output_->draw(queue, matrix_, states, tensors.rows, step, max_logits_rows,
-                                    shape.num_branches > 0 ? tensors.alternatives : nullptr);
+                      output_->draw(queue, matrix_, states,
+                                    {tensors.rows, max_logits_rows,
+                                     shape.num_branches > 0 ? tensors.alternatives : nullptr},
+                                    step);
                     });
   }
 
@@ -176,7 +178,7 @@ void DraftModelDrafter::propose_at_once(Queue& queue, const DraftStep& step,
     const StepTensors& rows = block_->tensors().rows;
     model_->forward(queue, rows, step.batch, caches, {block_rows});
     const void* states = model_->head_input(queue, rows, 0, max_logits_rows);
-    output_->draw(queue, matrix_, states, block_->drawn(), unmasked, max_logits_rows);
+    output_->draw(queue, matrix_, states, {block_->drawn(), max_logits_rows}, unmasked);
     block_->take_drafts(queue, step, max_logits_rows);
   });
 }

@@ -71,8 +71,8 @@ Status DraftOutput::take() {
 }
 
 void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* states,
-                       const StepTensors& rows, const DraftStep& step, int32_t max_rows,
-                       DraftAlternative* alternatives) const {
+                       const Rows& rows, const DraftStep& step) const {
+  const auto& [tensors, max_rows, alternatives] = rows;
   FT_CHECK(alternatives == nullptr || sizes_.branching_rows > 0);
   FT_CHECK(max_rows <= sizes_.max_logits_rows && matrix.rows <= sizes_.matrix_rows);
   FT_CHECK(matrix.id_map == nullptr || sizes_.mapped || !sizes_.probabilistic);
@@ -80,7 +80,7 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
   FT_CHECK(!masked || sizes_.masked);
   FT_CHECK(matrix.clusters.count <= sizes_.clusters);
   if (!sizes_.probabilistic && !masked && !matrix.clusters.exist() && alternatives == nullptr) {
-    choose_best(queue, matrix, states, rows, max_rows);
+    choose_best(queue, matrix, states, tensors, max_rows);
     return;
   }
   if (masked) await(queue, step);
@@ -88,7 +88,7 @@ void DraftOutput::draw(Queue& queue, const OutputMatrix& matrix, const void* sta
   for (int32_t offset = 0; offset < max_rows; offset += tile_) {
     sample_tile(queue, matrix,
                 {.states = static_cast<const char*>(states) + offset * row_bytes,
-                 .rows = rows,
+                 .rows = tensors,
                  .step = step,
                  .offset = offset,
                  .max_rows = std::min(tile_, max_rows - offset),
@@ -249,10 +249,14 @@ void DraftOutput::sample_tile(Queue& queue, const OutputMatrix& matrix, const Ti
                  .row_offset = tile.offset,
                  .max_rows = tile.max_rows,
                  .vocab = vocab});
-  if (tile.alternatives == nullptr) return;
+  if (tile.alternatives != nullptr) find_alternatives(queue, logits, vocab, tile);
+}
+
+void DraftOutput::find_alternatives(Queue& queue, const float* logits, int32_t vocab,
+                                    const Tile& tile) {
   draft_alternatives(queue, {.logits = logits,
-                             .counts = rows.counts,
-                             .sampled = rows.sampled,
+                             .counts = tile.rows.counts,
+                             .sampled = tile.rows.sampled,
                              .out = tile.alternatives,
                              .row_offset = tile.offset,
                              .max_rows = tile.max_rows,

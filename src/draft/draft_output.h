@@ -55,13 +55,17 @@ class DraftOutput {
   Status take();
   int64_t bytes() const { return static_cast<int64_t>(arena_.bytes_taken()); }
 
+  // Of a pass, and where the alternatives of each go (DraftTensors), or null.
+  struct Rows {
+    const StepTensors& tensors;
+    int32_t max_rows;  // logits rows
+    DraftAlternative* alternatives = nullptr;
+  };
   // Enqueues the choice for the live logits rows: `states` [max_rows, hidden] of the matrix' type,
-  // as a model's head_input leaves them; target ids, or -1, go to rows.sampled. In steps with
-  // grammars every draft is sampled, those of slots that have one under their masks. With
-  // `alternatives` (DraftTensors) those of each row go there.
-  void draw(Queue& queue, const OutputMatrix& matrix, const void* states, const StepTensors& rows,
-            const DraftStep& step, int32_t max_rows,
-            DraftAlternative* alternatives = nullptr) const;
+  // as a model's head_input leaves them; target ids, or -1, go to tensors.sampled. In steps with
+  // grammars every draft is sampled, those of slots that have one under their masks.
+  void draw(Queue& queue, const OutputMatrix& matrix, const void* states, const Rows& rows,
+            const DraftStep& step) const;
 
  private:
   // Logits rows [offset, offset + max_rows).
@@ -88,6 +92,7 @@ class DraftOutput {
   void multiply(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void multiply_clusters(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
   void sample_tile(Queue& queue, const OutputMatrix& matrix, const Tile& tile) const;
+  static void find_alternatives(Queue& queue, const float* logits, int32_t vocab, const Tile& tile);
 
   Device& device_;
   const Sizes sizes_;

@@ -171,7 +171,7 @@ void HeadDrafter::propose_at_once(Queue& queue, const DraftStep& step, const Dra
     head_->forward(queue, 0, block_->tensors(), step.batch, *cache_, head_->block_source(),
                    block_rows);
     const void* states = head_->head_input(queue, block_->tensors(), max_logits_rows, false);
-    output_->draw(queue, matrix(0), states, block_->drawn(), unmasked, max_logits_rows);
+    output_->draw(queue, matrix(0), states, {block_->drawn(), max_logits_rows}, unmasked);
     block_->take_drafts(queue, step, max_logits_rows);
   });
 }
@@ -222,8 +222,10 @@ void HeadDrafter::draw(const Pass& pass, int module) {
   // A pass after the first has one row a slot, which drafts.
   const void* states =
       head_->head_input(pass.queue, pass.tensors, pass.max_logits_rows, pass.number > 0);
-  output_->draw(pass.queue, matrix(module), states, pass.tensors.rows, pass.step,
-                pass.max_logits_rows, pass.branches ? pass.tensors.alternatives : nullptr);
+  output_->draw(pass.queue, matrix(module), states,
+                {pass.tensors.rows, pass.max_logits_rows,
+                 pass.branches ? pass.tensors.alternatives : nullptr},
+                pass.step);
 }
 
 // How many drafts the configuration asks for, by vLLM's rules for MTP, or else the files.

@@ -161,21 +161,6 @@ void Scheduler::keep_states(StepPlan& plan) {
   }
 }
 
-// Branches get rows that are left, each as many as the span with the most drafts.
-void Scheduler::plan_branches(StepPlan& plan) const {
-  int most = 0;
-  for (const Span& span : plan.spans) most = std::max(most, span.max_verified);
-  if (most == 0) return;
-  const int rows_each = 1 + most;
-  plan.num_branches = std::min(
-      {drafts_.num_branches(), row_budget(plan) / rows_each, logits_budget(plan) / rows_each});
-  if (plan.num_branches == 0) return;
-  plan.features |= kHasBranches;
-  plan.num_branch_rows = plan.num_branches * rows_each;
-  plan.num_rows += plan.num_branch_rows;
-  plan.num_logits_rows += plan.num_branch_rows;
-}
-
 // Remembered only now: blocks that this step fills can be hit from the next step on.
 void Scheduler::note_states(const StepPlan& plan) {
   for (const Span& span : plan.spans) {

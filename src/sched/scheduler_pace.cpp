@@ -156,4 +156,19 @@ int Scheduler::chunk_budget(const Sequence& sequence, const StepPlan& plan) cons
   return std::max(1, std::min({most, budget, row_budget(plan) - num_behind(plan)}));
 }
 
+// Branches get rows that are left, each as many as the span with the most drafts.
+void Scheduler::plan_branches(StepPlan& plan) const {
+  int most = 0;
+  for (const Span& span : plan.spans) most = std::max(most, span.max_verified);
+  if (most == 0) return;
+  const int rows_each = 1 + most;
+  plan.num_branches = std::min(
+      {drafts_.num_branches(), row_budget(plan) / rows_each, logits_budget(plan) / rows_each});
+  if (plan.num_branches == 0) return;
+  plan.features |= kHasBranches;
+  plan.num_branch_rows = plan.num_branches * rows_each;
+  plan.num_rows += plan.num_branch_rows;
+  plan.num_logits_rows += plan.num_branch_rows;
+}
+
 }  // namespace foretoken

@@ -11,7 +11,7 @@ constexpr int64_t kFirstSteps = 16;
 constexpr uint64_t kStepsBetween = 256;
 constexpr uint64_t kExploredSteps = 3;
 // A step with branches takes at most so much longer than without, in sixteenths, where it explores.
-constexpr int64_t kMostSixteenths = 24;
+constexpr int64_t kMaxSixteenths = 24;
 // What was seen counts 1/kFadeSteps less with every step.
 constexpr int64_t kFadeSteps = 128;
 constexpr int64_t kTokenUnit = 256;  // of a token
@@ -41,16 +41,16 @@ void BranchPolicy::take_in(uint64_t step) {
 }
 
 int BranchPolicy::decide(uint64_t step, const Load& load, const TimeCurve& rows_ns) {
-  if (most_ == 0 || load.num_rows == 0) return 0;
+  if (max_branches_ == 0 || load.num_rows == 0) return 0;
   take_in(step);
-  if (rows_ns.empty()) return most_;
-  return explores(step, load, rows_ns) ? most_ : best_of(load, rows_ns);
+  if (rows_ns.empty()) return max_branches_;
+  return explores(step, load, rows_ns) ? max_branches_ : best_of(load, rows_ns);
 }
 
 bool BranchPolicy::explores(uint64_t step, const Load& load, const TimeCurve& rows_ns) {
   const int64_t plain = rows_ns.at(load.num_rows) + load.draft_ns;
-  const int64_t full = rows_ns.at(load.num_rows + most_ * load.rows_each) + load.draft_ns;
-  if (full * 16 > plain * kMostSixteenths) return false;
+  const int64_t full = rows_ns.at(load.num_rows + max_branches_ * load.rows_each) + load.draft_ns;
+  if (full * 16 > plain * kMaxSixteenths) return false;
   if (num_seen_ < kFirstSteps) {
     explore_from_ = step + kStepsBetween;
     return true;
@@ -66,7 +66,7 @@ int BranchPolicy::best_of(const Load& load, const TimeCurve& rows_ns) const {
   int64_t best_tokens = tokens_;
   int64_t best_ns = rows_ns.at(load.num_rows) + load.draft_ns;
   for (const int part : {4, 2, 1}) {
-    const int count = (most_ + part - 1) / part;
+    const int count = (max_branches_ + part - 1) / part;
     int64_t tokens = tokens_;
     for (int i = 0; i < std::min(count, kMaxBranches); ++i) {
       tokens += by_branch_[static_cast<size_t>(i)];

@@ -15,8 +15,9 @@ class BranchPolicy {
  public:
   static constexpr int kMaxBranches = 32;
 
-  // most: branches of a step; 0: there are none.
-  BranchPolicy(int most, uint64_t max_age) : most_(most), max_age_(max_age) {}
+  // max_branches: of a step; 0: there are none.
+  BranchPolicy(int max_branches, uint64_t max_age)
+      : max_branches_(max_branches), max_age_(max_age) {}
 
   // What a step has beside its branches.
   struct Load {
@@ -43,7 +44,7 @@ class BranchPolicy {
   int best_of(const Load& load, const TimeCurve& rows_ns) const;
   bool explores(uint64_t step, const Load& load, const TimeCurve& rows_ns);
 
-  const int most_;
+  const int max_branches_;
   const uint64_t max_age_;
   std::array<Seen, kRingSize> ring_{};
   // Of steps with branches, fading.

@@ -57,7 +57,7 @@ int missing_among_few(int fewest) { return fewest + fewest / 2; }
 
 namespace {
 
-int most_branches(const LengthControllerConfig& config) {
+int max_branches(const LengthControllerConfig& config) {
   int most = 0;
   for (const auto& drafter : config.drafters) most = std::max(most, drafter.num_branches);
   return most;
@@ -69,7 +69,7 @@ LengthController::LengthController(const LengthControllerConfig& config, const C
     : config_(config),
       times_(times),
       max_age_(static_cast<uint64_t>(std::max(2, config.steps_in_flight))),
-      branches_(most_branches(config), max_age_),
+      branches_(max_branches(config), max_age_),
       grants_(config.drafters.size()) {
   FT_CHECK(config.drafters.size() <= kMaxDrafters && max_age_ < kRingSize - 1);
   FT_CHECK(config.mode != LengthMode::kAdaptive ||
