@@ -83,7 +83,7 @@ class DraftOutputTest : public DeviceTest {
                               .softcap = softcap};
     const StepTensors tensors = rows();
     const void* states = to_device(states_);
-    output.draw(queue(), matrix, states, tensors, DraftStep{.batch = batch(temperature)}, kRows);
+    output.draw(queue(), matrix, states, {tensors, kRows}, DraftStep{.batch = batch(temperature)});
     return read(tensors.sampled, kRows);
   }
 
@@ -133,7 +133,7 @@ class DraftOutputTest : public DeviceTest {
     const StepTensors tensors = rows();
     step.tensors = tensors;
     step.tensors.spans = to_device(std::vector<SpanState>(1));
-    output.draw(queue(), matrix, to_device(states_), tensors, step, kRows);
+    output.draw(queue(), matrix, to_device(states_), {tensors, kRows}, step);
     return read(tensors.sampled, kRows);
   }
 
