@@ -31,7 +31,7 @@ class BranchDraftsTest : public StepTest {
 
   struct Pass {
     int number = 0;
-    Ids slots;              // of the rows, one logits row each
+    Ids slots;                   // of the rows, one logits row each
     std::vector<RowOfIds> rows;  // the draft and the others
     int max_branches = 3;
     int min_chance = 100;
