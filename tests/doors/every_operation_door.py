@@ -23,6 +23,7 @@ SAMPLES = {
     "grammar": 'root ::= "a"', "json_schema": SCHEMA, "text": {"format": {"type": "text"}},
     "model": "foretoken-7m", "queue_timeout_seconds": 60, "timeout_seconds": 60,
     "max_tokens": 16, "max_completion_tokens": 16, "max_output_tokens": 16, "n_predict": 16,
+    "flex_mask": "q - kv < 64", "flex_score": "score - 1",
     "min_tokens": 2, "previous_response_id": None, "conversation": None, "priority": 0,
 }
 
@@ -91,7 +92,8 @@ class EveryOperation(door.DoorCase):
     folder = door.model_copy(**door.one_layer())
     model = folder.name
     flags = ("--served-model-name", "foretoken-7m", "--max-model-len", "320", "--max-num-seqs", "4",
-             "--override-generation-config", '{"max_new_tokens": 16}', "--speculative-config",
+             "--attention-backend", "flex", "--flex-mask", "kv <= q and request",
+             "--flex-score", "request", "--override-generation-config", '{"max_new_tokens": 16}', "--speculative-config",
              '{"method": "ngram", "num_speculative_tokens": 3, "length_policy": "fixed"}')
 
     @classmethod
