@@ -6,6 +6,7 @@ import math
 import pathlib
 
 import door
+import time
 
 PROMPT = "Once upon a time there was a little"
 
@@ -235,10 +236,15 @@ class AboutTheServer(door.DoorCase):
         self.get("/slots?fail_on_no_slot=1")
 
     def test_metrics_stay(self):
+        counted = 'http_requests_total{handler="/props",method="GET",status="2xx"}'
         self.get("/props")
-        page = self.get("/metrics").text
+        for _ in range(50):  # it is counted behind its answer
+            page = self.get("/metrics").text
+            if counted in page:
+                break
+            time.sleep(0.1)
         self.assertIn("vllm:gpu_cache_usage_perc", page)
-        self.assertIn('http_requests_total{handler="/props",method="GET",status="2xx"}', page)
+        self.assertIn(counted, page)
 
     def test_template(self):
         answer = self.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})
