@@ -4,9 +4,9 @@
 import json
 import math
 import pathlib
+import time
 
 import door
-import time
 
 PROMPT = "Once upon a time there was a little"
 
