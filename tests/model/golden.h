@@ -109,20 +109,40 @@ inline std::vector<GoldenCase> early_cases() {
                        "orion",          "internlm",      "mllama",       "cohere_compass",
                        "gpt_bigcode",    "gptj",          "internlm2",    "minicpm",
                        "minicpm3",       "olmo",          "opt-350m",     "phi",
-                       "telechat",       "plamo3"});
+                       "telechat",       "plamo3",        "molmo"});
 }
 
 // Layers that keep a state of each sequence.
 inline std::vector<GoldenCase> recurrent_cases() {
-  return golden_cases({"lfm2",           "lfm2_moe",       "lfm3",
-                       "granite4-h",     "bamba",          "mamba2",
-                       "nemotron_h",     "nemotron_h-moe", "nemotron_h-latent",
-                       "bailing_hybrid", "falcon_h1",      "falcon_mamba",
-                       "jamba",          "mamba",          "zamba2",
-                       "kimi_linear",    "kimi_k3",        "bailing_v2_5",
-                       "minimax",        "olmo_hybrid",    "qwen3_5",
-                       "qwen3_5_moe",    "qwen3_next",     "deepseek_v4",
-                       "rwkv7",          "lara_mini",      "glm5_next"});
+  return golden_cases({"lfm2",
+                       "lfm2_moe",
+                       "lfm3",
+                       "granite4-h",
+                       "bamba",
+                       "mamba2",
+                       "nemotron_h",
+                       "nemotron_h-moe",
+                       "nemotron_h-latent",
+                       "bailing_hybrid",
+                       "falcon_h1",
+                       "falcon_mamba",
+                       "jamba",
+                       "mamba",
+                       "zamba2",
+                       "kimi_linear",
+                       "kimi_k3",
+                       "bailing_v2_5",
+                       "minimax",
+                       "olmo_hybrid",
+                       "qwen3_5",
+                       "qwen3_5_moe",
+                       "qwen3_next",
+                       "deepseek_v4",
+                       "rwkv7",
+                       "lara_mini",
+                       "glm5_next",
+                       "bailing_moe_v3",
+                       "nemotron_h-puzzle"});
 }
 
 // Mixtures of experts, some of them with latent attention.
@@ -154,6 +174,7 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "aria_text",
                        "dots1",
                        "ernie4_5_moe",
+                       "ernie4_5_vl_moe",
                        "glm4_moe",
                        "glm4_moe_lite",
                        "granitemoe",
@@ -183,7 +204,9 @@ inline std::vector<GoldenCase> mixture_cases() {
                        "phimoe",
                        "qwen2_moe",
                        "qwen3_moe",
-                       "qwen3_vl_moe"});
+                       "qwen3_vl_moe",
+                       "molmo2",
+                       "molmo2-o"});
 }
 
 inline std::vector<GoldenPrompt> golden_prompts(const GoldenCase& golden) {

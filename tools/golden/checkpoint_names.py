@@ -41,11 +41,12 @@ REPLACED = {
 }
 # Names of the one tensor that takes the place of q_proj, k_proj and v_proj.
 FUSED = {"internlm2": "wqkv", "baichuan": "W_pack", "baichuan2": "W_pack", "baichuan-13b": "W_pack",
-         "chatglm": "query_key_value", "spark": "q_k_v_proj", "qwen": "c_attn", "openelm": "qkv_proj"}
+         "chatglm": "query_key_value", "spark": "q_k_v_proj", "qwen": "c_attn", "openelm": "qkv_proj",
+         "molmo": "att_proj"}
 # Names of the one tensor that takes the place of k_proj and v_proj: a head's key, then its value.
 PAIRED = {"telechat": "key_value"}
 # The same of gate_proj and up_proj.
-FUSED_GATES = {"openelm": "proj_1"}
+FUSED_GATES = {"openelm": "proj_1", "molmo": "ff_proj"}
 # Those that have the queries of a key head, it and its values, and so on.
 FUSED_BY_GROUP = ("internlm2",)
 

@@ -31,6 +31,7 @@ from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen3_5
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
 import gen_mixtures
+from published import names as published_names
 from gen_golden import GOLDEN, SEED, write_json
 from modules.streams import Glm5NextModule, HyV4Module, Module
 
@@ -205,7 +206,7 @@ class DeepseekV4Module(torch.nn.Module):
             self.inner.save_pretrained(temporary)
             layer = load_file(pathlib.Path(temporary) / "model.safetensors")
         tensors = {"mtp.0." + name.removeprefix("layers.0."): weight
-                   for name, weight in gen_mixtures.with_deepseek_v4_names(layer).items()}
+                   for name, weight in published_names.with_deepseek_v4_names(layer).items()}
         for name in ("enorm", "hnorm", "e_proj", "h_proj"):
             tensors[f"mtp.0.{name}.weight"] = getattr(self, name).weight.detach()
         return {name: weight.bfloat16().contiguous() for name, weight in tensors.items()}

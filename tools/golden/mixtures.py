@@ -7,6 +7,7 @@ hidden size a multiple of 64, inner sizes of 32. Routers are normal-distributed,
 import torch
 
 import families
+from published import late_mixtures
 from few_bits import fp8_weight, holds_fp8, mxfp4_weight, quant_method
 
 LENGTH = families.LENGTH
@@ -81,8 +82,6 @@ MODELS = {
                         topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
                         attention_bias=True, use_qk_norm=True, partial_rotary_factor=0.5,
                         num_nextn_predict_layers=1),
-    "aria_text": mixture("AriaTextForCausalLM", "aria_text", intermediate_size=32, moe_num_experts=8,
-                         moe_topk=3, moe_num_shared_experts=2, attention_bias=False, mlp_bias=False),
     "dots1": mixture("Dots1ForCausalLM", "dots1", moe_intermediate_size=32, n_routed_experts=8,
                      num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1, n_group=1,
                      topk_group=1, **SIGMOID, routed_scaling_factor=2.5, attention_bias=False,
@@ -430,6 +429,8 @@ MODELS["hy_v4"] = deepseek("HYV4ForCausalLM", "hy_v4",
                            hc_magnitude=1.5, hc_eps=1e-2, swiglu_limit=1.0, learnable_sink_init=0.0,
                            rope_interleave=False)  # transformers turns halves, published files want pairs
 
+# Behind all others, whose seeds go by their places.
+MODELS.update(late_mixtures.models(mixture))
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in MODELS}
 VARIANTS["deepseek_v3"]["one-group"] = ({"n_group": 1, "topk_group": 1, "norm_topk_prob": False,
                                          "rope_scaling": None}, LENGTH)
@@ -475,7 +476,7 @@ def random_weight(name, weight, config):
         return torch.cat([fp8_weight(matrix) for matrix in matrices]).reshape(plain.shape)
     short = name.removesuffix(".weight").rsplit(".", 1)[-1]
     if short in ("e_score_correction_bias", "expert_bias"):
-        return torch.randn_like(weight) * (0.1 if config["model_type"] == "ernie4_5_moe" else 0.3)
+        return torch.randn_like(weight) * (0.1 if config["model_type"].startswith("ernie4_5") else 0.3)
     if name.endswith("router.proj.weight"):
         return torch.randn_like(weight) * 1.5  # its rows are scaled down
     if short in ("gate", "router", "wg", "classifier") or name.endswith("router.layer.weight"):

@@ -40,6 +40,10 @@ def models(family, not_gpt2):
                            base_seqlen=256, seq_length=512, embed_layernorm=False, logn=False,
                            apply_residual_connection_post_layernorm=False),
         "ouro": family("OuroForCausalLM", "ouro", total_ut_steps=2, early_exit_threshold=1.0),
+        "molmo": family("MolmoForCausalLM", "molmo", without=["rms_norm_eps", "hidden_act"], intermediate_size=96,
+                        vocab_size=120, embedding_size=128, layer_norm_eps=1e-5, layer_norm_type="rms", norm_after=True,
+                        attention_layer_norm=True, qkv_bias=False, clip_qkv=None, weight_tying=False,
+                        use_position_ids=True),
     }
 
 
@@ -58,6 +62,8 @@ REFERENCES = {
                  "rope_theta": 10000.0 * 3 ** (8 / 6), "hidden_act": "silu", "rms_norm_eps": 1e-5,
                  "attention_bias": True, "mlp_bias": True},
     "ouro": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_loops": 2},
+    "molmo": {"architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "intermediate_size": 48, "vocab_size": 128,
+              "rms_norm_eps": 1e-5, "hidden_act": "silu"},
 }
 
 # As of checkpoint_names.py.
@@ -79,6 +85,13 @@ REPLACED = {
              ("self_attn.o_proj.1.", "input_layernorm_2."),
              ("mlp.down_proj.0.", "mlp.down_proj."),
              ("mlp.down_proj.1.", "post_attention_layernorm_2.")],
+    # Ups come before gates.
+    "molmo": [("model.embed_tokens.weight", "model.transformer.wte.embedding"),
+              ("model.norm.", "model.transformer.ln_f."), ("model.layers.", "model.transformer.blocks."),
+              ("lm_head.", "model.transformer.ff_out."), ("self_attn.", ""), ("mlp.", ""), ("o_proj", "attn_out"),
+              ("gate_proj", "other_proj"), ("up_proj", "gate_proj"), ("other_proj", "up_proj"),
+              ("down_proj", "ff_out"), ("post_attention_layernorm", "attn_norm"),
+              ("post_feedforward_layernorm", "ff_norm")],
 }
 
 # Classes of transformers that keep no keys and values.

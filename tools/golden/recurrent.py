@@ -135,9 +135,28 @@ LATE = {
                        "temporal_patch_size": 1}),
 }
 
+
+# Fields that its mixtures have in common.
+PUZZLE = {"block_type": "moe", "n_routed_experts": 8, "moe_shared_expert_intermediate_size": 64, "moe_latent_size": 32}
+LATE["nemotron_h-puzzle"] = recurrent(
+    "NemotronHPuzzleForCausalLM", "nemotron_h_puzzle", without=["rms_norm_eps", "hidden_act"], **NEMOTRON,
+    num_hidden_layers=4, n_shared_experts=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+    block_configs=[{"block_type": "mamba"}, {**PUZZLE, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+                   {"block_type": "attention"}, {**PUZZLE, "num_experts_per_tok": 4, "moe_intermediate_size": 64}],
+    mtp_block_configs=[])
+LATE["bailing_moe_v3"] = {
+    **MODELS["bailing_hybrid"], "architectures": ["BailingMoeV3ForCausalLM"], "no_kda_lora": True, "use_mla_nope": False,
+    "q_lora_rank": 32, "gated_attention_proj_granularity_type": "head_wise", "moe_shared_expert_intermediate_size": 32,
+    "expert_swiglu_limit_list": None, "share_expert_swiglu_limit_list": [0, None], "partial_rotary_factor": 0.5}
 VARIANTS = {name: {"default": ({}, LENGTH)} for name in [*MODELS, *LATE]}
 # What is read by another class of transformers than the one that the checkpoint names.
-REFERENCES = {}
+REFERENCES = {
+    "nemotron_h-puzzle": {"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h",
+                          "layers_block_type": ["mamba", "moe", "attention", "moe"],
+                          **{key: value for key, value in LATE["nemotron_h-puzzle"]["block_configs"][1].items()
+                             if key != "block_type"}},
+    "bailing_moe_v3": {"architectures": ["BailingHybridForCausalLM"], "partial_rotary_factor": 1.0},
+}
 OUTSIDE = {}
 
 

@@ -52,6 +52,28 @@ Status read_ernie4_5_moe(const ConfigFields& fields, ModelConfig* config) {
   return read_mixture(fields, &config->experts, &config->layers);
 }
 
+// Of texts and of images, in published files; texts come first.
+constexpr const char* kPairedFields[] = {"moe_num_experts", "moe_intermediate_size",
+                                         "moe_layer_start_index", "moe_layer_end_index"};
+
+Status translate_ernie4_5_vl(const ConfigFields& fields, Json* json) {
+  FT_RETURN_IF_ERROR(translate_ernie4_5_moe(fields, json));
+  for (const char* name : kPairedFields) {
+    const Json* value = fields.find(name);
+    if (value == nullptr || !value->is_array()) continue;
+    if (value->size() != 2) return fields.wrong(name, "a number of texts and one of images");
+    (*json)[name] = Json((*value)[0]);
+  }
+  const bool tells_layers = fields.find("mlp_layer_types") != nullptr;
+  if (!tells_layers && fields.find("moe_layer_start_index") == nullptr) {
+    (*json)["moe_layer_start_index"] = 1;
+  }
+  return {};
+}
+
+constexpr const char* kErnieVision[] = {"vision_model.", "model.vision_model.", "resampler_model.",
+                                        "model.resampler_model."};
+
 // MLX's tools leave the correction of choices out.
 void take_mlx_ernie(Json* json) { (*json)[kCorrection] = false; }
 
@@ -91,6 +113,21 @@ constinit const Architecture kErnie4_5MoeArchitecture = {
             .layer = ernie4_5_layer},
     .translate = translate_ernie4_5_moe,
     .take_mlx = take_mlx_ernie,
+    .read = read_ernie4_5_moe,
+};
+
+// Baidu 2025, with vision, of which only the text part is read: rows of texts go to experts of
+// their own (take_text_experts of a Checkpoint), and all axes of their positions are one.
+constinit const Architecture kErnie4_5VlMoeArchitecture = {
+    .name = "Ernie4_5_VLMoeForConditionalGeneration",
+    .description = "ERNIE 4.5 VL; its text part",
+    .defaults = R"({"max_position_embeddings": 131072, "num_key_value_heads": 4,
+                    "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true,
+                    "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2,
+                    "moe_intermediate_size": 1536})",
+    .decoder = {.ignored = kErnieVision, .layer = ernie4_5_moe_layer},
+    .text_config = true,
+    .translate = translate_ernie4_5_vl,
     .read = read_ernie4_5_moe,
 };
 

@@ -113,6 +113,8 @@ struct ModelConfig {
   // text.
   int32_t second_text_ids = 0;
   bool qk_norm = false;             // q and k are normed, where architectures leave it to the file
+  bool qk_norm_is_wide = false;     // all heads of a row together (QkNorm::kWidth)
+  bool norms_behind = false;        // of what parts add instead of before them, where left to it
   bool head_gates = false;          // each head has one gate, where left to the file
   bool parallel_blocks = false;     // attention and MLP read the same rows, where left to the file
   bool parallel_norms = false;      // and each through a norm of its own (Falcon)

@@ -14,7 +14,6 @@ using Json = nlohmann::json;
 
 constexpr RefusedFamily kRefusedFamilies[] = {
     {"ArcticForCausalLM", "Snowflake Arctic", kInputExperts},
-    {"BailingMoeV3ForCausalLM", "Ling 3", kLinearAttention},
     {"BeamForCausalLM", "Beam", kDepthResiduals | kGrowingQueries},
     {"DeepseekV41ForCausalLM", "DeepSeek V4.1", kSparseAttention},
     {"DiffusionGemmaForBlockDiffusion", "DiffusionGemma", kMaskFilling},

@@ -27,6 +27,8 @@ struct LayerConfig {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t intermediate_size = 0;
+  int32_t expert_inner = 0;  // of an expert
+  int32_t top_experts = 0;   // for each row
   // The layer whose keys and values this one reads (Gemma 4), below it; -1: it has its own.
   int32_t kv_of = -1;
   // Parts that a layer may lack (DeciLM).

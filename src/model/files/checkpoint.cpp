@@ -104,6 +104,7 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& model) {
     checkpoint.tensors_["model.embed_tokens.weight"] = checkpoint.tensors_["lm_head.weight"];
   }
   FT_RETURN_IF_ERROR(checkpoint.repair_resaved());
+  FT_RETURN_IF_ERROR(checkpoint.take_text_experts());
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_makers());
   FT_RETURN_IF_ERROR(checkpoint.take_names_of_encoders());
   FT_RETURN_IF_ERROR(checkpoint.add_unpacked());

@@ -120,6 +120,11 @@ class Checkpoint {
   Status repair_convolution(const std::string& base);
   void repair_dense_layer(const std::string& base);
   void repair_embedding();
+  void repair_delta_outputs();
+  // Of ERNIE with vision, whose mixtures hold experts of images behind those of texts: leaves those
+  // of texts, with the router [experts, hidden] and its correction [1, experts].
+  Status take_text_experts();
+  Status take_text_router(const std::string& mixture, int64_t* count);
 
   std::string folder_;
   bool rounds_activations_ = false;

@@ -9,7 +9,7 @@
 #include "model/files/checkpoint.h"
 
 // What releases of transformers 5 save in another form than they read, of OLMo's hybrid models,
-// Kimi Linear and Nemotron H.
+// Kimi Linear and Nemotron H, and names that published files have beside theirs.
 
 namespace foretoken {
 namespace {
@@ -94,18 +94,42 @@ void Checkpoint::repair_dense_layer(const std::string& base) {
   }
 }
 
-// One letter is lost from the name of the embedding.
+// One letter is lost from the name of the embedding; Molmo's is no module's weight.
 void Checkpoint::repair_embedding() {
-  constexpr const char *kOwn = "backbone.embeddings.weight", *kSaved = "backbone.embedding.weight";
-  if (tensors_.contains(kOwn)) return;
-  auto renamed = tensors_.extract(kSaved);
-  if (renamed.empty()) return;
-  renamed.key() = kOwn;
-  tensors_.insert(std::move(renamed));
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"backbone.embedding.weight", "backbone.embeddings.weight"},
+      {"model.transformer.wte.embedding", "model.transformer.wte.weight"}};
+  for (const auto& [saved, own] : kNames) {
+    if (tensors_.contains(own)) continue;
+    auto renamed = tensors_.extract(saved);
+    if (renamed.empty()) continue;
+    renamed.key() = own;
+    tensors_.insert(std::move(renamed));
+  }
+}
+
+// What leaves delta attention is called o_proj in published files of Ling 3, and dense, as that of
+// latent attention, where transformers saved them.
+void Checkpoint::repair_delta_outputs() {
+  constexpr std::string_view kConv = ".attention.q_conv1d.weight", kOutput = ".attention.o_proj.";
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [name, tensor] : tensors_) {
+    const size_t at = name.find(kOutput);
+    if (at == std::string::npos) continue;
+    const std::string layer = name.substr(0, at);
+    if (!tensors_.contains(layer + std::string(kConv))) continue;
+    names.emplace_back(name, layer + ".attention.dense." + name.substr(at + kOutput.size()));
+  }
+  for (const auto& [saved, own] : names) {
+    auto renamed = tensors_.extract(saved);
+    renamed.key() = own;
+    tensors_.insert(std::move(renamed));
+  }
 }
 
 Status Checkpoint::repair_resaved() {
   repair_embedding();
+  repair_delta_outputs();
   constexpr std::string_view kNorm = "feedforward_layer_norm.weight";
   constexpr std::string_view kGate = "block_sparse_moe.gate_proj.weight";
   std::vector<std::string> norms, convolutions, dense;

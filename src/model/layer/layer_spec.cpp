@@ -256,6 +256,13 @@ PlainMlpSpec plain_mlp_of(const ModelConfig& config, const LayerConfig& layer) {
           .bias = config.mlp_bias};
 }
 
+// SiLU grows where it is positive: cutting what enters it cuts what leaves it.
+GateClamp clamp_behind_silu(float limit) {
+  double gate = limit;
+  for (int i = 0; i < 50; ++i) gate = limit * (1 + std::exp(-gate));
+  return {.limit = static_cast<float>(gate), .alpha = 1, .up_limit = limit, .shift = 0};
+}
+
 LayerSpec pre_norm_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_forward) {
   return {.mixer_norm = "input_layernorm",
           .mixer = mixer,

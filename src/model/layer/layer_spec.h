@@ -379,6 +379,10 @@ LayerSpec parallel_layer(const MixerSpec& mixer, const FeedForwardSpec& feed_for
 // The layer of Llama and of all that differ in numbers alone.
 LayerSpec llama_layer(const ModelConfig& config, const LayerConfig& layer);
 
+// Of Activation::kClampedSilu: gates are at most `limit` behind SiLU, and ups between -limit and it
+// (Step 3.5).
+GateClamp clamp_behind_silu(float limit);
+
 // What parts learn of the streams that they read and give to.
 inline StreamWeights learned_of(const HyperConfig& hyper) {
   return hyper.rounds > 0 ? StreamWeights::kMix : StreamWeights::kGive;

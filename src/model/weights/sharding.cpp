@@ -35,6 +35,7 @@ bool divides(const ModelConfig& config, int32_t size, bool deals_experts) {
     return own > 0 ? own : of_config;
   };
   for (const LayerConfig& layer : config.layers) {
+    if (!deals_experts && layer.expert_inner % (size * kExpertColumns) != 0) return false;
     if (!divides(or_of_config(layer.num_heads, config.num_heads),
                  or_of_config(layer.num_kv_heads, config.num_kv_heads),
                  or_of_config(layer.intermediate_size, config.intermediate_size), size)) {
@@ -153,6 +154,7 @@ Result<ModelConfig> shard_config(const ModelConfig& config, const Sharding& shar
           static_cast<int32_t>(shard_of_kv_heads(layer.num_kv_heads, sharding).count);
     }
     layer.intermediate_size /= sharding.size;
+    if (!deals_experts) layer.expert_inner /= sharding.size;
   }
   return part;
 }

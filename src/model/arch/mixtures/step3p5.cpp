@@ -1,5 +1,4 @@
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "model/layer/layer_spec.h"
@@ -8,13 +7,6 @@ namespace foretoken {
 namespace {
 
 using Json = nlohmann::json;
-
-// Silu grows where it is positive: cutting what enters it cuts what leaves it at `limit`.
-GateClamp clamp_at(float limit) {
-  double gate = limit;
-  for (int i = 0; i < 50; ++i) gate = limit * (1 + std::exp(-gate));
-  return {.limit = static_cast<float>(gate), .alpha = 1, .up_limit = limit, .shift = 0};
-}
 
 LayerSpec step_layer(const ModelConfig& config, const LayerConfig& layer) {
   GqaSpec attention = gqa_of(config, layer);
@@ -29,14 +21,14 @@ LayerSpec step_layer(const ModelConfig& config, const LayerConfig& layer) {
   experts.shared = "share_expert.";
   if (layer.expert_limit > 0) {
     experts.activation = Activation::kClampedSilu;
-    experts.clamp = clamp_at(layer.expert_limit);
+    experts.clamp = clamp_behind_silu(layer.expert_limit);
   }
-  if (layer.shared_limit > 0) experts.shared_clamp = clamp_at(layer.shared_limit);
+  if (layer.shared_limit > 0) experts.shared_clamp = clamp_behind_silu(layer.shared_limit);
   if (layer.experts) return pre_norm_layer(attention, experts);
   GatedMlpSpec mlp = gated_mlp_of(config, layer);
   if (layer.shared_limit > 0) {
     mlp.activation = Activation::kClampedSilu;
-    mlp.clamp = clamp_at(layer.shared_limit);
+    mlp.clamp = clamp_behind_silu(layer.shared_limit);
   }
   return pre_norm_layer(attention, mlp);
 }

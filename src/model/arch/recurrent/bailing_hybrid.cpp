@@ -33,12 +33,18 @@ LinearSpec bailing_delta(const ModelConfig& config) {
 LayerSpec bailing_hybrid_layer(const ModelConfig& config, const LayerConfig& layer) {
   ExpertsSpec experts = experts_of(config);
   experts.correction = "gate.expert_bias";
+  if (layer.expert_limit > 0) {
+    experts.activation = Activation::kClampedSilu;
+    experts.clamp = clamp_behind_silu(layer.expert_limit);
+  }
+  if (layer.shared_limit > 0) experts.shared_clamp = clamp_behind_silu(layer.shared_limit);
   const FeedForwardSpec part = experts_or_mlp(config, layer, experts);
   if (layer.recurrent) return pre_norm_layer(bailing_delta(config), part);
   LatentSpec latent = latent_of(config, layer);
   latent.base = "attention.";
   latent.o = "dense";
   latent.gate_proj = "g_proj";
+  latent.gates = config.head_gates ? HeadGates::kEachHead : HeadGates::kEachElement;
   return pre_norm_layer(latent, part);
 }
 
@@ -92,9 +98,37 @@ constexpr RenamedField kBailingHybridNames[] = {
     {"num_mtp_layers", "num_nextn_predict_layers"},
     {"short_conv_kernel_size", "linear_conv_kernel_dim"}};
 
+// What files of the published code may ask for, and no published model does.
+Status refuse_unbuilt(const ConfigFields& fields) {
+  for (const char* name : {"use_kda_lora", "use_mla_nope", "up_proj_norm", "value_norm", "use_nGPT",
+                           "scale_router_input", "use_bias", "use_qkv_bias", "pregate_inference"}) {
+    bool asks = false;
+    FT_RETURN_IF_ERROR(fields.read_flag(name, &asks));
+    if (!asks) continue;
+    return unsupported(fields.where() + ": " + name + " is not supported, as no published model " +
+                       "of this family has it; use one of these");
+  }
+  bool whole = true;
+  FT_RETURN_IF_ERROR(fields.read_flag("no_kda_lora", &whole));
+  if (whole) return {};
+  return unsupported(fields.where() + ": no_kda_lora false is not supported, as decays and gates " +
+                     "of whole rows alone are read; use a published model of this family");
+}
+
+Status write_shared_width(const ConfigFields& fields, Json* json) {
+  if (fields.find("moe_shared_expert_intermediate_size") == nullptr) return {};
+  int32_t inner = 0, count = 1;
+  FT_RETURN_IF_ERROR(fields.need_count("moe_shared_expert_intermediate_size", &inner));
+  FT_RETURN_IF_ERROR(fields.read_count_or_none("num_shared_experts", &count));
+  (*json)["shared_expert_intermediate_size"] = int64_t{inner} * count;
+  return {};
+}
+
 // Heads of both kinds of attention are as many; each layer_group_size-th layer has latents.
 Status translate_bailing_hybrid(const ConfigFields& fields, Json* json) {
   take_renamed(fields, kBailingHybridNames, json);
+  FT_RETURN_IF_ERROR(refuse_unbuilt(fields));
+  FT_RETURN_IF_ERROR(write_shared_width(fields, json));
   int32_t heads = 0, dim = 128, group = 6;
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
   // Where transformers saved the file, head_dim is qk_rope_head_dim's number.
@@ -119,7 +153,7 @@ Status translate_bailing_v2_5(const ConfigFields& fields, Json* json) {
                                      {"use_qkv_bias", "attention_bias"},
                                      {"use_bias", "attention_out_bias"}};
   take_renamed(fields, kNames, json);
-  int32_t heads = 0, hidden = 0, dim = 0, group = 8, inner = 0, count = 0;
+  int32_t heads = 0, hidden = 0, dim = 0, group = 8;
   FT_RETURN_IF_ERROR(fields.need_count("num_attention_heads", &heads));
   FT_RETURN_IF_ERROR(fields.need_count("hidden_size", &hidden));
   FT_RETURN_IF_ERROR(fields.read_count("layer_group_size", &group));
@@ -127,11 +161,7 @@ Status translate_bailing_v2_5(const ConfigFields& fields, Json* json) {
   FT_RETURN_IF_ERROR(fields.read_count("head_dim", &dim));
   (*json)["linear_key_head_dim"] = dim;
   json->erase("head_dim");
-  if (fields.find("moe_shared_expert_intermediate_size") != nullptr) {
-    FT_RETURN_IF_ERROR(fields.need_count("moe_shared_expert_intermediate_size", &inner));
-    FT_RETURN_IF_ERROR(fields.read_count_or_none("num_shared_experts", &count));
-    (*json)["shared_expert_intermediate_size"] = int64_t{inner} * count;
-  }
+  FT_RETURN_IF_ERROR(write_shared_width(fields, json));
   const auto type_of = [&](int32_t i, int32_t num_layers) {
     const bool attends = (i + 1) % group == 0 || i >= num_layers / group * group;
     return attends ? "full_attention" : "linear_attention";
@@ -190,7 +220,37 @@ Status read_lower_bound(const ConfigFields& fields, float* out) {
   return {};
 }
 
+// Layers behind the end of a list have none.
+Status read_swiglu_limits(const ConfigFields& fields, const char* name, float LayerConfig::* to,
+                          std::vector<LayerConfig>* layers) {
+  const Json* limits = fields.find(name);
+  if (limits == nullptr) return {};
+  const char* wanted = "a list with a number from 0 on, or null, for each layer";
+  if (!limits->is_array()) return fields.wrong(name, wanted);
+  for (size_t i = 0; i < std::min(limits->size(), layers->size()); ++i) {
+    const Json& limit = (*limits)[i];
+    if (limit.is_null()) continue;
+    if (!limit.is_number() || limit < 0) return fields.wrong(name, wanted);
+    (*layers)[i].*to = limit.get<float>();
+  }
+  return {};
+}
+
+// Gates of what latent attention leaves: one of each head, or of each element.
+Status read_gate_grain(const ConfigFields& fields, bool* each_head) {
+  const char* name = "gated_attention_proj_granularity_type";
+  const Json* grain = fields.find(name);
+  *each_head = grain == nullptr || *grain == "head_wise";
+  if (*each_head || *grain == "element_wise") return {};
+  return fields.wrong(name, "\"head_wise\" or \"element_wise\"");
+}
+
 Status read_bailing_hybrid(const ConfigFields& fields, ModelConfig* config) {
+  FT_RETURN_IF_ERROR(read_gate_grain(fields, &config->head_gates));
+  FT_RETURN_IF_ERROR(read_swiglu_limits(fields, "expert_swiglu_limit_list",
+                                        &LayerConfig::expert_limit, &config->layers));
+  FT_RETURN_IF_ERROR(read_swiglu_limits(fields, "share_expert_swiglu_limit_list",
+                                        &LayerConfig::shared_limit, &config->layers));
   ExpertConfig& experts = config->experts;
   experts.score = ExpertScore::kSigmoid;
   experts.groups = ExpertGroups::kBestTwo;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/arch/recurrent/nemotron_blocks.h"
 #include "model/config/state_space_config.h"
 #include "model/layer/layer_spec.h"
 
@@ -39,8 +40,10 @@ constexpr NemotronPartName kNemotronParts[] = {
 };
 
 // Each expert is down(max(up x, 0)^2): with its ups as gates of ReLU, too.
-ExpertsSpec nemotron_experts(const ModelConfig& config) {
+ExpertsSpec nemotron_experts(const ModelConfig& config, const LayerConfig& layer = {}) {
   ExpertsSpec experts = experts_of(config);
+  if (layer.expert_inner > 0) experts.inner = layer.expert_inner;
+  if (layer.top_experts > 0) experts.top_k = layer.top_experts;
   experts.activation = Activation::kRelu;
   experts.base = "mixer.";
   experts.gate = "up_proj";
@@ -60,8 +63,9 @@ LayerSpec nemotron_h_layer(const ModelConfig& config, const LayerConfig& layer) 
     return {.mixer_norm = "norm", .mixer = attention, .feed_forward = Absent{}};
   }
   if (layer.experts) {
-    return {
-        .mixer = Absent{}, .feed_forward_norm = "norm", .feed_forward = nemotron_experts(config)};
+    return {.mixer = Absent{},
+            .feed_forward_norm = "norm",
+            .feed_forward = nemotron_experts(config, layer)};
   }
   PlainMlpSpec mlp = plain_mlp_of(config, layer);
   mlp.base = "mixer.";
@@ -112,7 +116,10 @@ Status read_parts(const ConfigFields& fields, std::vector<NemotronPart>* out,
 }
 
 // Lists of layers say how many there are, whatever num_hidden_layers does.
-Status translate_nemotron_h(const ConfigFields& fields, Json* json) {
+Status translate_nemotron_h(const ConfigFields& given, Json* json) {
+  FT_RETURN_IF_ERROR(write_block_configs(given, json));
+  const Json named = *json;
+  const ConfigFields fields = given.of(named);
   constexpr RenamedField kNames[] = {
       {"mlp_hidden_act", "hidden_act"},
       {"attention_head_dim", "head_dim"},
@@ -168,6 +175,7 @@ Status read_nemotron_h(const ConfigFields& fields, ModelConfig* config) {
     layer.feed_forward = !layer.attention;
     layer.experts = part == NemotronPart::kExperts;
   }
+  FT_RETURN_IF_ERROR(read_block_sizes(fields, &config->layers));
   if (std::ranges::find(parts, NemotronPart::kExperts) != parts.end()) {
     FT_RETURN_IF_ERROR(read_nemotron_mixture(fields, config));
   }
@@ -190,7 +198,7 @@ constexpr const char* kNemotronModules[] = {"mtp.", "backbone.mtp.", "model.mtp.
 constinit const Architecture kNemotronHArchitecture = {
     .name = "NemotronHForCausalLM",
     .description =
-        "Nemotron H, Nemotron Nano 2, Nemotron 3 Nano, Super and Ultra, with their MTP "
+        "Nemotron H, Nemotron Nano 2, Nemotron 3 Nano, Super, Ultra and Puzzle, with their MTP "
         "module as a drafter",
     .defaults = R"({"max_position_embeddings": 4096, "num_key_value_heads": 8, "head_dim": 128,
                     "layer_norm_epsilon": 1e-5, "hidden_act": "relu2", "mamba_num_heads": 128,
